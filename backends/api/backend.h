@@ -1,0 +1,70 @@
+// A backend: one way to make ranks talk. The registry (backends/registry) lists them by name;
+// tests, properties and the program ask the registry and never name a backend's type.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "backends/api/capabilities.h"
+#include "backends/api/process_group.h"
+#include "backends/api/runtime.h"
+#include "backends/api/store.h"
+
+namespace ddproof {
+
+// A world whose ranks all live in this process.
+struct WorldOptions {
+  int world_size = 1;
+  int ranks_per_node = 0;  // 0: all on one node
+  std::uint64_t seed = 0;  // schedule, delays and the ranks' random streams
+  Duration timeout = std::chrono::minutes(30);  // default of the group's calls
+  bool checked = true;     // compare every rank's calls before data moves (backends/checked)
+};
+
+// What one rank's code gets.
+struct RankContext {
+  ProcessGroup& group;
+  Runtime& runtime;
+};
+
+// What a run looked like. Zero where the backend does not measure it.
+struct WorldReport {
+  std::uint64_t digest = 0;  // of the event sequence; equal digests mean equal runs
+  Duration virtual_time{0};
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t switches = 0;
+};
+
+// This process as one rank of a world of processes.
+struct Membership {
+  int rank = 0;
+  int world_size = 1;
+  Duration timeout = std::chrono::minutes(30);
+  bool checked = true;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  virtual const Capabilities& capabilities() const = 0;
+
+  // Runs `body` once per rank and returns when all ranks have returned.
+  // Throws ConfigError when the backend cannot make such a world (single: only one rank).
+  // If ranks threw, rethrows the exception of the lowest such rank, whatever its type.
+  virtual WorldReport run_world(const WorldOptions& options,
+                                const std::function<void(RankContext&)>& body) = 0;
+
+  // Joins the world that other processes join with the same store. Returns when all are connected.
+  // `runtime` and `store` must outlive the group. Throws CommError{kUnsupported} when the backend
+  // lives in one process only (asked before by joins_processes()).
+  virtual bool joins_processes() const = 0;
+  virtual std::unique_ptr<ProcessGroup> join(const Membership& membership, Runtime& runtime,
+                                             Store& store) = 0;
+};
+
+}  // namespace ddproof

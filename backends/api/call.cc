@@ -1,0 +1,68 @@
+#include "backends/api/call.h"
+
+#include <string_view>
+
+namespace ddproof {
+namespace {
+
+std::string_view base_name(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+bool reduces(Op op) {
+  return op == Op::kAllReduce || op == Op::kReduce || op == Op::kReduceScatter;
+}
+
+}  // namespace
+
+const char* to_string(Op op) {
+  switch (op) {
+    case Op::kAllReduce: return "all_reduce";
+    case Op::kBroadcast: return "broadcast";
+    case Op::kReduce: return "reduce";
+    case Op::kAllGather: return "all_gather";
+    case Op::kReduceScatter: return "reduce_scatter";
+    case Op::kGather: return "gather";
+    case Op::kScatter: return "scatter";
+    case Op::kAllToAll: return "all_to_all";
+    case Op::kSend: return "send";
+    case Op::kRecv: return "recv";
+    case Op::kBarrier: return "barrier";
+    case Op::kMonitoredBarrier: return "monitored_barrier";
+  }
+  return "unknown";
+}
+
+const char* to_string(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum: return "sum";
+    case ReduceOp::kAverage: return "average";
+    case ReduceOp::kMin: return "min";
+    case ReduceOp::kMax: return "max";
+    case ReduceOp::kProduct: return "product";
+  }
+  return "unknown";
+}
+
+std::string Call::describe() const {
+  std::string text = std::string(to_string(op)) + " #" + std::to_string(sequence);
+  std::string details;
+  const auto add = [&details](std::string_view detail) {
+    if (!details.empty()) details += ", ";
+    details += detail;
+  };
+  if (reduces(op)) add(to_string(reduce_op));
+  if (op != Op::kBarrier && op != Op::kMonitoredBarrier) {
+    const ConstBuffer shown = output.count() > 0 ? ConstBuffer(output) : input;
+    add(std::string(shown.type().name()) + " [" + shown.layout().describe() + "]");
+  }
+  if (root >= 0) add("root " + std::to_string(root));
+  if (peer >= 0) add((op == Op::kSend ? "to " : "from ") + std::to_string(peer));
+  if (is_point_to_point(op)) add("tag " + std::to_string(tag));
+  if (!label.empty()) add(label);
+  if (!details.empty()) text += " (" + details + ")";
+  return text + " at " + std::string(base_name(site.file)) + ":" + std::to_string(site.line);
+}
+
+}  // namespace ddproof

@@ -1,0 +1,48 @@
+// One call on a ProcessGroup, as data: what a backend executes, what the checked decorator
+// compares between ranks, and what traces and verdicts print.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "backends/api/buffer.h"
+#include "backends/api/call_site.h"
+#include "backends/api/time.h"
+
+namespace ddproof {
+
+enum class Op : std::uint8_t {
+  kAllReduce, kBroadcast, kReduce, kAllGather, kReduceScatter, kGather, kScatter, kAllToAll,
+  kSend, kRecv, kBarrier, kMonitoredBarrier,
+};
+
+// Values, where standards leave room (SEMANTICS 12.2):
+//   integers  wrap modulo 2^n; kAverage divides the wrapped sum, rounding toward zero
+//   kAverage  the sum, then one true division by the group's size
+//   kMin/kMax NaN if any rank has NaN; -0 is less than +0; so the rank order never shows
+enum class ReduceOp : std::uint8_t { kSum, kAverage, kMin, kMax, kProduct };
+
+// "all_reduce", "sum", ...
+const char* to_string(Op op);
+const char* to_string(ReduceOp op);
+inline bool is_point_to_point(Op op) { return op == Op::kSend || op == Op::kRecv; }
+
+struct Call {
+  Op op = Op::kBarrier;
+  ReduceOp reduce_op = ReduceOp::kSum;  // all_reduce, reduce, reduce_scatter
+  int root = -1;                        // broadcast, reduce, gather, scatter
+  int peer = -1;                        // send: to; recv: from
+  std::uint32_t tag = 0;                // send, recv
+  bool wait_all_ranks = false;          // monitored_barrier
+  ConstBuffer input;
+  Buffer output;  // for the in-place operations, input and output are the same memory
+  std::string label;
+  CallSite site;
+  Duration timeout = kForever;
+  std::uint64_t sequence = 0;  // 1, 2, ... per group; one count for collectives, one for send/recv
+
+  // "all_reduce #12 (sum, float32 [1024], bucket 0) at reducer.cc:88"
+  std::string describe() const;
+};
+
+}  // namespace ddproof

@@ -1,0 +1,186 @@
+#include "backends/api/process_group.h"
+
+#include <utility>
+
+#include "backends/api/check.h"
+
+namespace ddproof {
+namespace {
+
+class CallChecker {
+ public:
+  CallChecker(const ProcessGroup& group, const Call& call) : group_(group), call_(call) {}
+
+  void check() const {
+    check_ranks();
+    check_dense(call_.input);
+    check_dense(call_.output);
+    check_sizes();
+    if (!group_.capabilities().supports(call_)) {
+      throw CommError(CommErrorKind::kUnsupported,
+                      prefix() + "not supported by this backend; `ddproof backends` lists what is");
+    }
+  }
+
+ private:
+  std::string prefix() const { return group_.who() + " " + call_.describe() + ": "; }
+
+  [[noreturn]] void refuse(const std::string& what) const { throw ConfigError(prefix() + what); }
+
+  void check_ranks() const {
+    const std::string range = "allowed are 0 to " + std::to_string(group_.size() - 1);
+    const bool rooted = call_.op == Op::kBroadcast || call_.op == Op::kReduce ||
+                        call_.op == Op::kGather || call_.op == Op::kScatter;
+    if (rooted && (call_.root < 0 || call_.root >= group_.size())) {
+      refuse("root is " + std::to_string(call_.root) + ", " + range);
+    }
+    if (!is_point_to_point(call_.op)) return;
+    if (call_.peer < 0 || call_.peer >= group_.size()) {
+      refuse("peer is " + std::to_string(call_.peer) + ", " + range);
+    }
+    if (call_.peer == group_.rank()) refuse("a rank cannot send to or receive from itself");
+  }
+
+  void check_dense(const ConstBuffer& buffer) const {
+    if (!buffer.layout().is_dense()) {
+      refuse("the view has holes (" + buffer.layout().describe() + "); pack it into a dense buffer");
+    }
+    if (buffer.count() > 0 && buffer.data() == nullptr) refuse("the buffer is null");
+  }
+
+  void check_sizes() const {
+    const bool at_root = call_.root == group_.rank();
+    switch (call_.op) {
+      case Op::kAllGather: require_parts(call_.output, call_.input); break;
+      case Op::kReduceScatter: require_parts(call_.input, call_.output); break;
+      case Op::kGather:
+        if (at_root) require_parts(call_.output, call_.input);
+        break;
+      case Op::kScatter:
+        if (at_root) require_parts(call_.input, call_.output);
+        break;
+      case Op::kAllToAll: require_equal_parts(); break;
+      default: break;
+    }
+  }
+
+  // whole.count must be size * part.count, of one type.
+  void require_parts(const ConstBuffer& whole, const ConstBuffer& part) const {
+    if (!(whole.type() == part.type())) {
+      refuse("one buffer is " + std::string(whole.type().name()) + ", the other " +
+             std::string(part.type().name()) + "; use one type");
+    }
+    std::int64_t expected = 0;
+    if (__builtin_mul_overflow(part.count(), std::int64_t{group_.size()}, &expected) ||
+        whole.count() != expected) {
+      refuse("the larger buffer has " + std::to_string(whole.count()) + " elements, expected " +
+             std::to_string(group_.size()) + " x " + std::to_string(part.count()));
+    }
+  }
+
+  void require_equal_parts() const {
+    if (!(call_.input.type() == call_.output.type()) ||
+        call_.input.count() != call_.output.count() || call_.input.count() % group_.size() != 0) {
+      refuse("in has " + std::to_string(call_.input.count()) + " elements, out " +
+             std::to_string(call_.output.count()) + "; both must be equal, of one type, and a " +
+             "multiple of " + std::to_string(group_.size()));
+    }
+  }
+
+  const ProcessGroup& group_;
+  const Call& call_;
+};
+
+}  // namespace
+
+ProcessGroup::ProcessGroup(int rank, int size, Duration default_timeout)
+    : rank_(rank), size_(size), default_timeout_(default_timeout) {
+  DDPROOF_CHECK(0 <= rank && rank < size);
+}
+
+std::string ProcessGroup::who() const {
+  return "rank " + std::to_string(rank_) + "/" + std::to_string(size_) + " [" +
+         std::string(backend_name()) + "]";
+}
+
+WorkPtr ProcessGroup::check_and_submit(Call call, const CallOptions& options, CallSite site) {
+  call.label = options.label;
+  call.timeout = options.timeout == Duration::zero() ? default_timeout_ : options.timeout;
+  call.site = site;
+  std::uint64_t& count =
+      is_point_to_point(call.op) ? point_to_point_count_ : collective_count_;
+  call.sequence = count + 1;
+  CallChecker(*this, call).check();
+  ++count;  // a refused call was never made
+  return submit(std::move(call));
+}
+
+WorkPtr ProcessGroup::all_reduce(Buffer data, ReduceOp op, const CallOptions& options,
+                                 CallSite site) {
+  return check_and_submit({.op = Op::kAllReduce, .reduce_op = op, .input = data, .output = data},
+                          options, site);
+}
+
+WorkPtr ProcessGroup::broadcast(Buffer data, int root, const CallOptions& options, CallSite site) {
+  return check_and_submit({.op = Op::kBroadcast, .root = root, .input = data, .output = data},
+                          options, site);
+}
+
+WorkPtr ProcessGroup::reduce(Buffer data, int root, ReduceOp op, const CallOptions& options,
+                             CallSite site) {
+  return check_and_submit(
+      {.op = Op::kReduce, .reduce_op = op, .root = root, .input = data, .output = data}, options,
+      site);
+}
+
+WorkPtr ProcessGroup::all_gather(ConstBuffer in, Buffer out, const CallOptions& options,
+                                 CallSite site) {
+  return check_and_submit({.op = Op::kAllGather, .input = in, .output = out}, options, site);
+}
+
+WorkPtr ProcessGroup::reduce_scatter(ConstBuffer in, Buffer out, ReduceOp op,
+                                     const CallOptions& options, CallSite site) {
+  return check_and_submit({.op = Op::kReduceScatter, .reduce_op = op, .input = in, .output = out},
+                          options, site);
+}
+
+WorkPtr ProcessGroup::gather(ConstBuffer in, Buffer out, int root, const CallOptions& options,
+                             CallSite site) {
+  return check_and_submit({.op = Op::kGather, .root = root, .input = in, .output = out}, options,
+                          site);
+}
+
+WorkPtr ProcessGroup::scatter(ConstBuffer in, Buffer out, int root, const CallOptions& options,
+                              CallSite site) {
+  return check_and_submit({.op = Op::kScatter, .root = root, .input = in, .output = out}, options,
+                          site);
+}
+
+WorkPtr ProcessGroup::all_to_all(ConstBuffer in, Buffer out, const CallOptions& options,
+                                 CallSite site) {
+  return check_and_submit({.op = Op::kAllToAll, .input = in, .output = out}, options, site);
+}
+
+WorkPtr ProcessGroup::send(ConstBuffer data, int peer, std::uint32_t tag,
+                           const CallOptions& options, CallSite site) {
+  return check_and_submit({.op = Op::kSend, .peer = peer, .tag = tag, .input = data}, options,
+                          site);
+}
+
+WorkPtr ProcessGroup::recv(Buffer data, int peer, std::uint32_t tag, const CallOptions& options,
+                           CallSite site) {
+  return check_and_submit({.op = Op::kRecv, .peer = peer, .tag = tag, .output = data}, options,
+                          site);
+}
+
+WorkPtr ProcessGroup::barrier(const CallOptions& options, CallSite site) {
+  return check_and_submit({.op = Op::kBarrier}, options, site);
+}
+
+WorkPtr ProcessGroup::monitored_barrier(bool wait_all_ranks, const CallOptions& options,
+                                        CallSite site) {
+  return check_and_submit({.op = Op::kMonitoredBarrier, .wait_all_ranks = wait_all_ranks}, options,
+                          site);
+}
+
+}  // namespace ddproof

@@ -1,0 +1,49 @@
+// Runs calls one after another in a task of their own and hands out their Work: what makes a
+// blocking library asynchronous. Used by every backend whose library blocks.
+//
+// Invariants: jobs run in submission order, one at a time. After a job failed, later jobs do not
+// run: they fail with the same exception.
+// Threads: submit() and fail_all() from any task of the rank; destroy from one of them.
+#pragma once
+
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backends/api/runtime.h"
+#include "backends/api/work.h"
+
+namespace ddproof {
+
+class SerialQueue {
+ public:
+  // The task is started by the first submit(). `name` appears in traces.
+  SerialQueue(Runtime& runtime, std::string name);
+  // Runs what was submitted, then ends the task.
+  ~SerialQueue();
+  SerialQueue(const SerialQueue&) = delete;
+  SerialQueue& operator=(const SerialQueue&) = delete;
+
+  // `description` and `site` say in a verdict what the waiter waits for; `who` starts the text of
+  // its timeout error.
+  WorkPtr submit(std::function<void()> job, std::string who, std::string description,
+                 CallSite site);
+
+  // Jobs that have not started, and all later ones, fail with `error`. The running job goes on.
+  void fail_all(std::exception_ptr error);
+
+ private:
+  struct Job;
+  class QueuedWork;
+  struct State;
+  void run();
+
+  Runtime& runtime_;
+  std::string name_;
+  std::shared_ptr<State> state_;
+  std::unique_ptr<Task> task_;
+};
+
+}  // namespace ddproof
