@@ -19,6 +19,11 @@ class Device {
   virtual void deallocate(T* data) = 0;
   virtual void fill(T* data, std::int64_t count, T value) = 0;
   virtual void copy(T* to, const T* from, std::int64_t count) = 0;
+  // to[i] = from[i] * factor, one rounding each.
+  virtual void scaled_copy(T* to, const T* from, T factor, std::int64_t count) = 0;
+  // Between this device's memory and the host's; done when the call returns.
+  virtual void copy_to_host(T* host, const T* device, std::int64_t count) = 0;
+  virtual void copy_from_host(T* device, const T* host, std::int64_t count) = 0;
 };
 
 }  // namespace ddproof
