@@ -18,10 +18,10 @@ namespace ddproof {
 // A world whose ranks all live in this process.
 struct WorldOptions {
   int world_size = 1;
-  int ranks_per_node = 0;  // 0: all on one node
-  std::uint64_t seed = 0;  // schedule, delays and the ranks' random streams
+  int ranks_per_node = 0;                       // 0: all on one node
+  std::uint64_t seed = 0;                       // schedule, delays and the ranks' random streams
   Duration timeout = std::chrono::minutes(30);  // default of the group's calls
-  bool checked = true;     // compare every rank's calls before data moves (backends/checked)
+  bool checked = true;  // compare every rank's calls before data moves (backends/checked)
 };
 
 // What one rank's code gets.

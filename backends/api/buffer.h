@@ -61,8 +61,8 @@ class BasicBuffer {
 
   // A Buffer may stand wherever it is only read.
   template <class Other>
-    requires std::is_convertible_v<Other, Pointer>
-  BasicBuffer(const BasicBuffer<Other>& other)  // NOLINT(google-explicit-constructor)
+  requires std::is_convertible_v<Other, Pointer> BasicBuffer(
+      const BasicBuffer<Other>& other)  // NOLINT(google-explicit-constructor)
       : data_(other.data()), type_(other.type()), layout_(other.layout()), count_(other.count()) {}
 
   Pointer data() const { return data_; }

@@ -12,8 +12,18 @@
 namespace ddproof {
 
 enum class Op : std::uint8_t {
-  kAllReduce, kBroadcast, kReduce, kAllGather, kReduceScatter, kGather, kScatter, kAllToAll,
-  kSend, kRecv, kBarrier, kMonitoredBarrier,
+  kAllReduce,
+  kBroadcast,
+  kReduce,
+  kAllGather,
+  kReduceScatter,
+  kGather,
+  kScatter,
+  kAllToAll,
+  kSend,
+  kRecv,
+  kBarrier,
+  kMonitoredBarrier,
 };
 
 // Values, where standards leave room (SEMANTICS 12.2):

@@ -15,13 +15,13 @@ struct OpSupport {
 };
 
 struct Capabilities {
-  std::vector<OpSupport> ops;          // an operation that is not listed is not supported
-  std::vector<DType> dtypes;           // without kCustom
-  std::vector<ReduceOp> reduce_ops;    // for every dtype in `dtypes`
-  bool custom_elements = false;        // caller-defined elements, with kSum
-  bool same_bits_every_run = false;    // same inputs, same world size: same bytes
-  bool same_bits_every_rank = false;   // all ranks of one all_reduce hold the same bytes
-  bool virtual_time = false;           // the clock is simulated
+  std::vector<OpSupport> ops;         // an operation that is not listed is not supported
+  std::vector<DType> dtypes;          // without kCustom
+  std::vector<ReduceOp> reduce_ops;   // for every dtype in `dtypes`
+  bool custom_elements = false;       // caller-defined elements, with kSum
+  bool same_bits_every_run = false;   // same inputs, same world size: same bytes
+  bool same_bits_every_rank = false;  // all ranks of one all_reduce hold the same bytes
+  bool virtual_time = false;          // the clock is simulated
 
   bool supports(Op op) const;
   // True when this very call can be executed: operation, element type and reduce operation.

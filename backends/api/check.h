@@ -14,7 +14,7 @@ namespace ddproof::internal {
 
 }  // namespace ddproof::internal
 
-#define DDPROOF_CHECK(condition)                                                        \
-  do {                                                                                  \
+#define DDPROOF_CHECK(condition)                                                         \
+  do {                                                                                   \
     if (!(condition)) ::ddproof::internal::check_failed(#condition, __FILE__, __LINE__); \
   } while (false)

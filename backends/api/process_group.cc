@@ -43,7 +43,8 @@ class CallChecker {
 
   void check_dense(const ConstBuffer& buffer) const {
     if (!buffer.layout().is_dense()) {
-      refuse("the view has holes (" + buffer.layout().describe() + "); pack it into a dense buffer");
+      refuse("the view has holes (" + buffer.layout().describe() +
+             "); pack it into a dense buffer");
     }
     if (buffer.count() > 0 && buffer.data() == nullptr) refuse("the buffer is null");
   }
@@ -107,8 +108,7 @@ WorkPtr ProcessGroup::check_and_submit(Call call, const CallOptions& options, Ca
   call.label = options.label;
   call.timeout = options.timeout == Duration::zero() ? default_timeout_ : options.timeout;
   call.site = site;
-  std::uint64_t& count =
-      is_point_to_point(call.op) ? point_to_point_count_ : collective_count_;
+  std::uint64_t& count = is_point_to_point(call.op) ? point_to_point_count_ : collective_count_;
   call.sequence = count + 1;
   CallChecker(*this, call).check();
   ++count;  // a refused call was never made
