@@ -1,0 +1,231 @@
+#include "tests/tidy/shape_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace ddproof::tidy {
+namespace {
+
+constexpr std::array<std::string_view, 4> kHeadings = {"## What it is", "## What it may include",
+                                                       "## How to test it", "## How to add one"};
+
+constexpr std::array<std::string_view, 7> kTopFolders = {
+    "backends", "ci", "cli", "properties", "reference", "simulator", "tests"};
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) {
+    text.remove_prefix(1);
+  }
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+int characters(std::string_view line) {
+  // Every byte but the continuation bytes of UTF-8.
+  return static_cast<int>(std::ranges::count_if(
+      line, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+// True when the text between the last ';', '{' or '}' and a '{' introduces a function.
+bool introduces_function(std::string_view intro) {
+  intro = trimmed(intro);
+  if (intro.find('(') == std::string_view::npos) return false;
+  for (std::string_view word : {"namespace", "class", "struct", "enum", "union", "extern"}) {
+    if (intro.starts_with(word)) return false;
+  }
+  // "constexpr Table kTable = f({" is a variable; "operator=(...)" and default arguments are not.
+  const auto parenthesis = intro.find('(');
+  const auto equals = intro.find('=');
+  return equals == std::string_view::npos || equals > parenthesis ||
+         intro.find("operator") < equals;
+}
+
+// Walks the braces of one file.
+class FunctionMeter {
+ public:
+  explicit FunctionMeter(const SourceFile& file) : file_(file), code_(code_only(file.text)) {}
+
+  Findings run() {
+    for (std::size_t i = 0; i < code_.size(); ++i) step(i);
+    return std::move(findings_);
+  }
+
+ private:
+  void step(std::size_t i) {
+    const char c = code_[i];
+    if (c == '\n') ++line_;
+    if (c == '{') open(i);
+    if (c == '}') close(i);
+    if ((c == ';' && !in_function_) || c == '{' || c == '}') intro_begin_ = i + 1;
+  }
+
+  void open(std::size_t i) {
+    ++depth_;
+    if (in_function_) return;
+    const std::string_view intro = std::string_view(code_).substr(intro_begin_, i - intro_begin_);
+    if (!introduces_function(intro)) return;
+    in_function_ = true;
+    function_depth_ = depth_;
+    first_line_ = line_;
+  }
+
+  void close(std::size_t i) {
+    if (in_function_ && depth_ == function_depth_ && !goes_on(i + 1)) {
+      in_function_ = false;
+      const int lines = line_ - first_line_ + 1;
+      if (lines > kFunctionLinesMax) {
+        findings_.push_back({file_.path, first_line_,
+                             "function of " + std::to_string(lines) + " lines, at most " +
+                                 std::to_string(kFunctionLinesMax) + "; split it"});
+      }
+    }
+    --depth_;
+  }
+
+  // "C() : a{1}, b{2} {": the braces of member initialisers do not end the function.
+  bool goes_on(std::size_t i) const {
+    const std::string_view rest = trimmed(std::string_view(code_).substr(i));
+    return rest.starts_with(',') || rest.starts_with('{');
+  }
+
+  const SourceFile& file_;
+  std::string code_;
+  Findings findings_;
+  std::size_t intro_begin_ = 0;
+  bool in_function_ = false;
+  int depth_ = 0;
+  int function_depth_ = 0;
+  int line_ = 1;
+  int first_line_ = 0;
+};
+
+// True when `name` stands in `text` as a whole file name.
+bool names_file(std::string_view text, std::string_view name) {
+  const auto is_part = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '/' || c == '.';
+  };
+  for (auto at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    const auto end = at + name.size();
+    if ((at == 0 || !is_part(text[at - 1])) && (end == text.size() || !is_part(text[end]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool is_built(const std::string& path, const std::vector<SourceFile>& tree) {
+  return std::ranges::any_of(tree, [&](const SourceFile& file) {
+    constexpr std::string_view kLists = "CMakeLists.txt";
+    if (!file.path.ends_with(kLists)) return false;
+    const std::string folder = file.path.substr(0, file.path.size() - kLists.size());
+    return path.starts_with(folder) && names_file(file.text, path.substr(folder.size()));
+  });
+}
+
+void check_headings(const SourceFile& readme, Findings& findings) {
+  const auto lines = split_lines(readme.text);
+  for (std::string_view heading : kHeadings) {
+    if (std::ranges::find(lines, heading) == lines.end()) {
+      findings.push_back({readme.path, 0, "the heading '" + std::string(heading) + "' is missing"});
+    }
+  }
+}
+
+}  // namespace
+
+Findings file_length(const SourceFile& file) {
+  const auto lines = std::ranges::count(file.text, '\n');
+  if (lines <= kFileLinesMax) return {};
+  return {{file.path, 0,
+           std::to_string(lines) + " lines, at most " + std::to_string(kFileLinesMax) +
+               "; split it by concept"}};
+}
+
+Findings function_lengths(const SourceFile& file) {
+  if (!is_cpp(file)) return {};
+  return FunctionMeter(file).run();
+}
+
+Findings line_lengths(const SourceFile& file) {
+  Findings findings;
+  if (!is_cpp(file)) return findings;
+  const auto lines = split_lines(file.text);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (characters(lines[i]) <= kColumnsMax) continue;
+    findings.push_back({file.path, static_cast<int>(i) + 1,
+                        std::to_string(characters(lines[i])) + " columns, at most " +
+                            std::to_string(kColumnsMax) + "; run clang-format"});
+  }
+  return findings;
+}
+
+Findings header_opening(const SourceFile& file) {
+  Findings findings;
+  if (!is_header(file)) return findings;
+  if (!file.text.starts_with("//")) {
+    findings.push_back({file.path, 1, "a header opens with a comment: what, rules, threads"});
+  }
+  if (file.text.find("\n#pragma once\n") == std::string::npos) {
+    findings.push_back({file.path, 1, "#pragma once is missing"});
+  }
+  return findings;
+}
+
+Findings leftovers(const SourceFile& file) {
+  Findings findings;
+  const auto lines = split_lines(file.text);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    // Spelt in two parts, so that this file is clean itself.
+    for (std::string_view mark : {"TO"
+                                  "DO",
+                                  "FIX"
+                                  "ME",
+                                  "XX"
+                                  "X:",
+                                  "HA"
+                                  "CK:"}) {
+      if (lines[i].find(mark) == std::string::npos) continue;
+      findings.push_back({file.path, static_cast<int>(i) + 1,
+                          "leftover '" + std::string(mark) + "'; do it, or file an issue"});
+    }
+  }
+  return findings;
+}
+
+Findings unbuilt_sources(const std::vector<SourceFile>& tree) {
+  Findings findings;
+  for (const SourceFile& file : tree) {
+    if (!is_cpp(file) || is_header(file) || is_built(file.path, tree)) continue;
+    findings.push_back({file.path, 0, "not named in any CMakeLists.txt, so it never runs"});
+  }
+  return findings;
+}
+
+Findings readmes(const std::vector<SourceFile>& tree) {
+  Findings findings;
+  const auto find = [&](const std::string& path) -> const SourceFile* {
+    const auto it = std::ranges::find(tree, path, &SourceFile::path);
+    return it == tree.end() ? nullptr : &*it;
+  };
+  const SourceFile* root = find("README.md");
+  if (root == nullptr) findings.push_back({"README.md", 0, "is missing"});
+  if (root != nullptr && std::ranges::count(root->text, '\n') > kRootReadmeLinesMax) {
+    findings.push_back(
+        {"README.md", 0, "more than " + std::to_string(kRootReadmeLinesMax) + " lines"});
+  }
+  for (std::string_view folder : kTopFolders) {
+    const std::string path = std::string(folder) + "/README.md";
+    const SourceFile* readme = find(path);
+    if (readme == nullptr) {
+      findings.push_back({path, 0, "is missing"});
+    } else {
+      check_headings(*readme, findings);
+    }
+  }
+  return findings;
+}
+
+}  // namespace ddproof::tidy
