@@ -1,0 +1,130 @@
+#include "backends/store/memory_store.h"
+
+#include <utility>
+
+#include "backends/api/error.h"
+
+namespace ddproof {
+
+// Shared with the table's callback, which may outlive a wait that failed.
+struct MemoryStore::Arrival {
+  explicit Arrival(Runtime& runtime) : monitor(runtime.make_monitor()) {}
+  std::unique_ptr<Monitor> monitor;  // guards all below; taken after the server's lock
+  bool arrived = false;
+  std::string value;
+};
+
+// Leaves no waiter behind, also when the wait ends by an exception.
+class MemoryStore::Parked {
+ public:
+  Parked(MemoryStoreServer& server, std::vector<std::string> keys, std::shared_ptr<Arrival> arrival)
+      : server_(server) {
+    MonitorLock lock(*server_.lock_);
+    KeyValueTable& table = server_.table_;
+    const std::string key = keys.front();
+    waiter_ = table.when_present(std::move(keys), [&table, key, arrival] {
+      MonitorLock arrival_lock(*arrival->monitor);
+      arrival->value = *table.try_get(key);
+      arrival->arrived = true;
+      arrival->monitor->notify_all();
+    });
+  }
+  ~Parked() {
+    MonitorLock lock(*server_.lock_);
+    server_.table_.cancel(waiter_);
+  }
+  Parked(const Parked&) = delete;
+  Parked& operator=(const Parked&) = delete;
+
+ private:
+  MemoryStoreServer& server_;
+  KeyValueTable::Waiter waiter_ = 0;
+};
+
+MemoryStore::MemoryStore(std::shared_ptr<MemoryStoreServer> server, Runtime& runtime)
+    : server_(std::move(server)), runtime_(runtime) {}
+
+void MemoryStore::set(const std::string& key, const std::string& value) {
+  MonitorLock lock(*server_->lock_);
+  server_->table_.set(key, value);
+}
+
+std::string MemoryStore::get(const std::string& key, Duration timeout) {
+  return wait_for({key}, timeout);
+}
+
+std::optional<std::string> MemoryStore::try_get(const std::string& key) {
+  require_key(key);
+  MonitorLock lock(*server_->lock_);
+  return server_->table_.try_get(key);
+}
+
+std::int64_t MemoryStore::add(const std::string& key, std::int64_t delta) {
+  require_key(key);
+  MonitorLock lock(*server_->lock_);
+  return server_->table_.add(key, delta);
+}
+
+std::string MemoryStore::compare_set(const std::string& key, const std::string& expected,
+                                     const std::string& desired) {
+  require_key(key);
+  require_value(key, desired);
+  MonitorLock lock(*server_->lock_);
+  return server_->table_.compare_set(key, expected, desired);
+}
+
+void MemoryStore::wait(const std::vector<std::string>& keys, Duration timeout) {
+  wait_for(keys, timeout);
+}
+
+std::string MemoryStore::wait_for(const std::vector<std::string>& keys, Duration timeout) {
+  require_keys(keys);
+  const TimePoint deadline = deadline_after(runtime_.now(), timeout);
+  const auto arrival = std::make_shared<Arrival>(runtime_);
+  const Parked parked(*server_, keys, arrival);
+  const std::string reason = "store key \"" + keys[0] + "\"";
+  {
+    MonitorLock lock(*arrival->monitor);
+    bool in_time = true;
+    while (!arrival->arrived && in_time) {
+      in_time = arrival->monitor->wait(deadline, {reason, CallSite::current(), {}});
+    }
+    if (arrival->arrived) return std::move(arrival->value);
+  }
+  MonitorLock lock(*server_->lock_);
+  MonitorLock arrival_lock(*arrival->monitor);
+  if (arrival->arrived) return std::move(arrival->value);  // it came between the two locks
+  throw missing_key_error("store [in process]", *server_->table_.first_missing(keys), timeout);
+}
+
+bool MemoryStore::check(const std::vector<std::string>& keys) {
+  require_keys(keys);
+  MonitorLock lock(*server_->lock_);
+  return server_->table_.check(keys);
+}
+
+bool MemoryStore::remove(const std::string& key) {
+  require_key(key);
+  MonitorLock lock(*server_->lock_);
+  return server_->table_.remove(key);
+}
+
+std::int64_t MemoryStore::num_keys() {
+  MonitorLock lock(*server_->lock_);
+  return server_->table_.num_keys();
+}
+
+void MemoryStore::set_last_will(const std::string& key, const std::string& value) {
+  require_key(key);
+  require_value(key, value);
+  MonitorLock lock(*server_->lock_);
+  will_ = Will{key, value};
+}
+
+void MemoryStore::die() {
+  MonitorLock lock(*server_->lock_);
+  if (will_) server_->table_.set(will_->key, will_->value);
+  will_.reset();
+}
+
+}  // namespace ddproof

@@ -1,0 +1,66 @@
+// A store within one process: a MemoryStoreServer holds the contents, each rank has a MemoryStore.
+// Works on the operating system's Runtime and on simulated ranks alike: a rank waits in a Monitor
+// of its own Runtime, and whoever sets the key wakes it. No polling.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/api/runtime.h"
+#include "backends/api/store.h"
+#include "backends/store/key_value_table.h"
+
+namespace ddproof {
+
+// Threads: used from any task of any rank, through MemoryStore.
+class MemoryStoreServer {
+ public:
+  // `runtime` must outlive the server; in a simulation, any rank's.
+  explicit MemoryStoreServer(Runtime& runtime) : lock_(runtime.make_monitor()) {}
+
+ private:
+  friend class MemoryStore;
+  std::unique_ptr<Monitor> lock_;  // guards table_; nobody waits or switches while holding it
+  KeyValueTable table_;
+};
+
+class MemoryStore : public Store {
+ public:
+  // `server` must outlive this, `runtime` is that of the rank that uses it.
+  MemoryStore(std::shared_ptr<MemoryStoreServer> server, Runtime& runtime);
+  ~MemoryStore() override = default;
+
+  void set(const std::string& key, const std::string& value) override;
+  std::string get(const std::string& key, Duration timeout) override;
+  std::optional<std::string> try_get(const std::string& key) override;
+  std::int64_t add(const std::string& key, std::int64_t delta) override;
+  std::string compare_set(const std::string& key, const std::string& expected,
+                          const std::string& desired) override;
+  void wait(const std::vector<std::string>& keys, Duration timeout) override;
+  bool check(const std::vector<std::string>& keys) override;
+  bool remove(const std::string& key) override;
+  std::int64_t num_keys() override;
+  void set_last_will(const std::string& key, const std::string& value) override;
+
+  // This client's process died: carries out its last will. Destroying the store instead is a
+  // goodbye.
+  void die();
+
+ private:
+  struct Arrival;
+  class Parked;
+  // Returns the value of the first key at the moment when all existed.
+  std::string wait_for(const std::vector<std::string>& keys, Duration timeout);
+
+  std::shared_ptr<MemoryStoreServer> server_;
+  Runtime& runtime_;
+  struct Will {
+    std::string key;
+    std::string value;
+  };
+  std::optional<Will> will_;  // guarded by the server's lock
+};
+
+}  // namespace ddproof

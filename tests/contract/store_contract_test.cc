@@ -1,0 +1,258 @@
+// What every store promises (backends/api/store.h), one body for all implementations.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/api/error.h"
+#include "backends/local/os_runtime.h"
+#include "backends/store/key_value_table.h"
+#include "backends/store/memory_store.h"
+
+namespace ddproof {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// One store server and its clients.
+class Fixture {
+ public:
+  virtual ~Fixture() = default;
+  virtual std::unique_ptr<Store> connect() = 0;
+  // The client goes away as if its process had died.
+  virtual void kill(std::unique_ptr<Store> client) = 0;
+};
+
+class MemoryFixture : public Fixture {
+ public:
+  explicit MemoryFixture(Runtime& runtime)
+      : runtime_(runtime), server_(std::make_shared<MemoryStoreServer>(runtime)) {}
+  std::unique_ptr<Store> connect() override {
+    return std::make_unique<MemoryStore>(server_, runtime_);
+  }
+  void kill(std::unique_ptr<Store> client) override { static_cast<MemoryStore&>(*client).die(); }
+
+ private:
+  Runtime& runtime_;
+  std::shared_ptr<MemoryStoreServer> server_;
+};
+
+struct Kind {
+  const char* name;
+  std::unique_ptr<Fixture> (*make)(Runtime&);
+};
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+
+class StoreContract : public testing::TestWithParam<Kind> {
+ protected:
+  // The text of the error that `call` throws; empty when it throws none of that type.
+  template <class Error>
+  static std::string error_of(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  OsRuntime runtime_;
+  std::unique_ptr<Fixture> fixture_ = GetParam().make(runtime_);
+  std::unique_ptr<Store> store_ = fixture_->connect();
+};
+
+TEST_P(StoreContract, GetReturnsWhatAnotherClientSet) {
+  const std::unique_ptr<Store> other = fixture_->connect();
+  other->set("key", "value");
+  EXPECT_EQ(store_->get("key", seconds(5)), "value");
+  other->set("key", "second");
+  EXPECT_EQ(store_->get("key", seconds(5)), "second");
+}
+
+TEST_P(StoreContract, ValuesAreBytes) {
+  std::string bytes(3, '\0');
+  bytes += "\xff\n\r ";
+  store_->set("bytes", bytes);
+  store_->set("empty", "");
+  EXPECT_EQ(store_->try_get("bytes"), bytes);
+  EXPECT_EQ(store_->try_get("empty"), "");
+}
+
+TEST_P(StoreContract, TryGetOfAMissingKeyIsEmpty) {
+  EXPECT_EQ(store_->try_get("missing"), std::nullopt);
+}
+
+TEST_P(StoreContract, GetWaitsForTheKey) {
+  const std::unique_ptr<Store> waiting = fixture_->connect();
+  std::string got;
+  const std::unique_ptr<Task> reader = runtime_.spawn("reader", [&] {
+    waiting->set("reader is there", "");
+    got = waiting->get("late", seconds(30));
+  });
+  store_->wait({"reader is there"}, seconds(30));
+  store_->set("late", "now");
+  reader->join();
+  EXPECT_EQ(got, "now");
+}
+
+TEST_P(StoreContract, OneClientSetsWhileAnotherTaskOfItWaits) {
+  std::string got;
+  const std::unique_ptr<Task> reader =
+      runtime_.spawn("reader", [&] { got = store_->get("late", seconds(30)); });
+  store_->set("late", "now");
+  reader->join();
+  EXPECT_EQ(got, "now");
+}
+
+TEST_P(StoreContract, AWaitThatPassesItsTimeoutNamesTheKey) {
+  store_->set("first", "");
+  const std::string get =
+      error_of<CommError>([&] { store_->get("first of all", milliseconds(20)); });
+  EXPECT_NE(get.find("key \"first of all\" was not set within 0.02 s; see whether the rank that "
+                     "sets it is alive, or wait longer"),
+            std::string::npos)
+      << get;
+  const std::string wait = error_of<CommError>([&] {
+    store_->wait({"first", "second"}, milliseconds(20));
+  });
+  EXPECT_NE(wait.find("key \"second\" was not set within"), std::string::npos) << wait;
+  // The client goes on.
+  EXPECT_EQ(store_->try_get("first"), "");
+}
+
+TEST_P(StoreContract, WaitReturnsWhenAllKeysExistAtOnce) {
+  const std::unique_ptr<Store> waiting = fixture_->connect();
+  bool all_there = false;
+  const std::unique_ptr<Task> waiter = runtime_.spawn("waiter", [&] {
+    waiting->wait({"a", "b", "c"}, seconds(30));
+    all_there = waiting->check({"a", "b", "c"});
+  });
+  for (const char* key : {"c", "a", "b"}) store_->set(key, "");
+  waiter->join();
+  EXPECT_TRUE(all_there);
+}
+
+TEST_P(StoreContract, AddCountsFromNothingAndReturnsTheSum) {
+  EXPECT_EQ(store_->add("count", 5), 5);
+  EXPECT_EQ(store_->add("count", -7), -2);
+  EXPECT_EQ(store_->add("count", 0), -2);
+  EXPECT_EQ(store_->try_get("count"), "-2");
+}
+
+TEST_P(StoreContract, AddOfManyClientsLosesNothing) {
+  std::vector<std::unique_ptr<Store>> clients;
+  std::vector<std::unique_ptr<Task>> tasks;
+  for (int i = 0; i < 4; ++i) {
+    Store& client = *clients.emplace_back(fixture_->connect());
+    tasks.push_back(runtime_.spawn("adder", [&client] {
+      for (int n = 0; n < 100; ++n) client.add("count", 1);
+    }));
+  }
+  for (const auto& task : tasks) task->join();
+  EXPECT_EQ(store_->try_get("count"), "400");
+}
+
+TEST_P(StoreContract, AddRefusesWhatIsNotANumber) {
+  for (const char* value : {"abc", "", "1.0", "1 ", "+1", "9223372036854775808"}) {
+    store_->set("key", value);
+    EXPECT_EQ(error_of<ConfigError>([&] { store_->add("key", 1); }),
+              "store: add 1 to key \"key\": the value is \"" + std::string(value) +
+                  "\", allowed is a decimal number of 64 bits; the value stays as it was");
+    EXPECT_EQ(store_->try_get("key"), value);
+  }
+}
+
+TEST_P(StoreContract, AddRefusesASumBeyondSixtyFourBits) {
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+  store_->add("top", kMax);
+  EXPECT_EQ(error_of<ConfigError>([&] { store_->add("top", 1); }),
+            "store: add 1 to key \"top\": the value is 9223372036854775807 and the sum leaves 64 "
+            "bits; the value stays as it was");
+  EXPECT_EQ(store_->add("top", 0), kMax);
+  store_->add("bottom", kMin);
+  EXPECT_NE(error_of<ConfigError>([&] { store_->add("bottom", -1); }), "");
+  EXPECT_EQ(store_->add("bottom", kMax), -1);
+}
+
+TEST_P(StoreContract, CompareSetChangesOnlyWhatWasExpected) {
+  EXPECT_EQ(store_->compare_set("key", "expected", "new"), "") << "missing, so it is not expected";
+  EXPECT_EQ(store_->try_get("key"), std::nullopt);
+  EXPECT_EQ(store_->compare_set("key", "", "first"), "first");
+  EXPECT_EQ(store_->compare_set("key", "", "again"), "first");
+  EXPECT_EQ(store_->compare_set("key", "other", "again"), "first");
+  EXPECT_EQ(store_->compare_set("key", "first", "second"), "second");
+  EXPECT_EQ(store_->try_get("key"), "second");
+}
+
+TEST_P(StoreContract, CompareSetWakesWhoWaits) {
+  std::string got;
+  const std::unique_ptr<Task> reader =
+      runtime_.spawn("reader", [&] { got = store_->get("key", seconds(30)); });
+  fixture_->connect()->compare_set("key", "", "value");
+  reader->join();
+  EXPECT_EQ(got, "value");
+}
+
+TEST_P(StoreContract, CheckAndRemoveAndNumKeysAgree) {
+  EXPECT_EQ(store_->num_keys(), 0);
+  store_->set("a", "1");
+  store_->add("b", 1);
+  EXPECT_EQ(store_->num_keys(), 2);
+  EXPECT_TRUE(store_->check({"a", "b"}));
+  EXPECT_FALSE(store_->check({"a", "b", "c"}));
+  EXPECT_TRUE(store_->remove("a"));
+  EXPECT_FALSE(store_->remove("a"));
+  EXPECT_FALSE(store_->check({"a"}));
+  EXPECT_EQ(store_->num_keys(), 1);
+}
+
+TEST_P(StoreContract, KeysAndValuesHaveLimits) {
+  const std::string longest(kKeyBytesMax, 'k');
+  store_->set(longest, std::string(kValueBytesMax, 'v'));
+  EXPECT_EQ(store_->try_get(longest)->size(), kValueBytesMax);
+  EXPECT_EQ(error_of<ConfigError>([&] { store_->set("", "value"); }),
+            "store: key \"\" has 0 bytes, allowed are 1 to 4096");
+  const std::string too_long = error_of<ConfigError>([&] { store_->try_get(longest + 'k'); });
+  EXPECT_NE(too_long.find("has 4097 bytes, allowed are 1 to 4096"), std::string::npos) << too_long;
+  EXPECT_EQ(error_of<ConfigError>([&] { store_->set("k", std::string(kValueBytesMax + 1, 'v')); }),
+            "store: the value for key \"k\" has 16777217 bytes, allowed are 0 to 16777216");
+  EXPECT_EQ(error_of<ConfigError>([&] { store_->check({}); }),
+            "store: a call names 0 keys, allowed are 1 to 65536");
+  EXPECT_EQ(store_->num_keys(), 1);
+}
+
+TEST_P(StoreContract, ADeadClientsLastWillIsCarriedOut) {
+  std::unique_ptr<Store> client = fixture_->connect();
+  client->set_last_will("gone", "first");
+  client->set_last_will("lost", "rank 3");
+  fixture_->kill(std::move(client));
+  EXPECT_EQ(store_->get("lost", seconds(30)), "rank 3");
+  EXPECT_FALSE(store_->check({"gone"})) << "the second will replaces the first";
+}
+
+TEST_P(StoreContract, AGoodbyeCancelsTheLastWill) {
+  std::unique_ptr<Store> client = fixture_->connect();
+  client->set_last_will("lost", "rank 3");
+  client->set("before", "");
+  client.reset();
+  std::unique_ptr<Store> dead = fixture_->connect();
+  dead->set_last_will("lost, too", "");
+  fixture_->kill(std::move(dead));
+  store_->wait({"lost, too"}, seconds(30));
+  EXPECT_FALSE(store_->check({"lost"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(AllStores, StoreContract,
+                         testing::Values(Kind{"memory",
+                                              [](Runtime& runtime) -> std::unique_ptr<Fixture> {
+                                                return std::make_unique<MemoryFixture>(runtime);
+                                              }}),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace ddproof
