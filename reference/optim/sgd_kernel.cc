@@ -1,0 +1,42 @@
+#include "reference/optim/sgd_kernel.h"
+
+namespace ddproof {
+namespace {
+
+#if defined(__x86_64__)
+// The loop is limited by memory, so 256-bit vectors are enough; what counts is that the fused
+// multiply-add is one instruction and not a call.
+template <class T>
+[[gnu::target("avx2,fma")]] void update_avx2(const SgdRule& rule, const SgdFactors<T>& factors,
+                                             T* w, const T* gradient, T* velocity,
+                                             std::int64_t count) {
+  internal::sgd_loops(rule, factors, w, gradient, velocity, count);
+}
+
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#endif
+
+template <class T>
+void update(const SgdRule& rule, const SgdFactors<T>& factors, T* w, const T* gradient, T* velocity,
+            std::int64_t count) {
+#if defined(__x86_64__)
+  if (has_avx2()) return update_avx2(rule, factors, w, gradient, velocity, count);
+#endif
+  internal::sgd_loops(rule, factors, w, gradient, velocity, count);
+}
+
+}  // namespace
+
+template <>
+void sgd_update(const SgdRule& rule, const SgdFactors<float>& factors, float* w,
+                const float* gradient, float* velocity, std::int64_t count) {
+  update(rule, factors, w, gradient, velocity, count);
+}
+
+template <>
+void sgd_update(const SgdRule& rule, const SgdFactors<double>& factors, double* w,
+                const double* gradient, double* velocity, std::int64_t count) {
+  update(rule, factors, w, gradient, velocity, count);
+}
+
+}  // namespace ddproof

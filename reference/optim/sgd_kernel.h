@@ -1,0 +1,91 @@
+// The arithmetic of one SGD update on host memory; see sgd.h for the formula.
+//
+// float and double run on the widest vectors that the processor has; other types run the same loop
+// as written. All give the same bits everywhere: every element is independent, and the fused
+// multiply-add rounds once by definition.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+namespace ddproof {
+
+// Which of the update's terms there are. Absent terms are not computed: 0 * infinity never appears.
+struct SgdRule {
+  enum class Momentum : std::uint8_t { kNone, kFirst, kRunning };
+  bool decays = false;
+  Momentum momentum = Momentum::kNone;
+  bool nesterov = false;
+};
+
+template <class T>
+struct SgdFactors {
+  T weight_decay;
+  T momentum;
+  T one_minus_dampening;
+  T minus_lr;
+};
+
+namespace internal {
+
+template <class T>
+[[gnu::always_inline]] inline T multiply_add(T a, T b, T c) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::fma(a, b, c);
+  } else {
+    return a * b + c;
+  }
+}
+
+template <class T, SgdRule::Momentum kMomentum>
+[[gnu::always_inline]] inline void sgd_loop(const SgdRule& rule, const SgdFactors<T>& factors,
+                                            T* __restrict w, const T* __restrict gradient,
+                                            T* __restrict velocity, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    T g = gradient[i];
+    if (rule.decays) g = multiply_add(w[i], factors.weight_decay, g);
+    if constexpr (kMomentum != SgdRule::Momentum::kNone) {
+      T v = g;
+      if constexpr (kMomentum == SgdRule::Momentum::kRunning) {
+        v = multiply_add(g, factors.one_minus_dampening, T(velocity[i] * factors.momentum));
+      }
+      velocity[i] = v;
+      g = rule.nesterov ? multiply_add(v, factors.momentum, g) : v;
+    }
+    w[i] = multiply_add(g, factors.minus_lr, w[i]);
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline void sgd_loops(const SgdRule& rule, const SgdFactors<T>& factors,
+                                             T* w, const T* gradient, T* velocity,
+                                             std::int64_t count) {
+  switch (rule.momentum) {
+    case SgdRule::Momentum::kNone:
+      return sgd_loop<T, SgdRule::Momentum::kNone>(rule, factors, w, gradient, velocity, count);
+    case SgdRule::Momentum::kFirst:
+      return sgd_loop<T, SgdRule::Momentum::kFirst>(rule, factors, w, gradient, velocity, count);
+    case SgdRule::Momentum::kRunning:
+      return sgd_loop<T, SgdRule::Momentum::kRunning>(rule, factors, w, gradient, velocity, count);
+  }
+}
+
+}  // namespace internal
+
+// Updates w, and velocity where the rule has momentum, in place.
+// Requires: the ranges hold count elements and do not overlap; velocity may be null without
+//           momentum. With kFirst, what velocity held is not read.
+template <class T>
+void sgd_update(const SgdRule& rule, const SgdFactors<T>& factors, T* w, const T* gradient,
+                T* velocity, std::int64_t count) {
+  internal::sgd_loops(rule, factors, w, gradient, velocity, count);
+}
+template <>
+void sgd_update(const SgdRule& rule, const SgdFactors<float>& factors, float* w,
+                const float* gradient, float* velocity, std::int64_t count);
+template <>
+void sgd_update(const SgdRule& rule, const SgdFactors<double>& factors, double* w,
+                const double* gradient, double* velocity, std::int64_t count);
+
+}  // namespace ddproof
