@@ -1,0 +1,47 @@
+// The environment contract: which rank of which world this process is, read from the variables that
+// torchrun and `ddproof run` set. Everything is checked here, at once, so that nothing waits for a
+// timeout later (SEMANTICS 9.1 and D1).
+//
+//   LOCAL_RANK        unset or -1: not distributed; RANK and WORLD_SIZE must then be unset, too.
+//                     Otherwise the rank on this node: 0 <= LOCAL_RANK <= RANK.
+//   WORLD_SIZE        1 to kWorldSizeMax
+//   RANK              0 <= RANK < WORLD_SIZE
+//   LOCAL_WORLD_SIZE  optional; LOCAL_RANK < LOCAL_WORLD_SIZE <= WORLD_SIZE, and this node's other
+//                     ranks must fit into the world
+//   MASTER_ADDR       a host name, an IPv4 address, or an IPv6 address with or without brackets
+//   MASTER_PORT       1 to 65535; with one rank also 0, for any free port
+//   TORCHELASTIC_USE_AGENT_STORE  optional; True: the launcher hosts the store, no rank does
+//
+// Numbers are ASCII digits, with a sign only in -1. A variable that is set but empty is an error.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "backends/api/runtime.h"
+
+namespace ddproof {
+
+inline constexpr int kWorldSizeMax = 1 << 20;
+
+struct LaunchEnvironment {
+  bool distributed = false;
+  int rank = 0;
+  int world_size = 1;
+  int local_rank = -1;       // -1: not distributed
+  int local_world_size = 1;  // 0: nobody said
+  std::string master_addr;   // without brackets; empty when not distributed
+  std::uint16_t master_port = 0;
+  bool launcher_hosts_store = false;
+  std::string source;  // who said so: "ddproof run", "torchrun", "environment variables", "nobody"
+
+  friend bool operator==(const LaunchEnvironment&, const LaunchEnvironment&) = default;
+};
+
+// Throws ConfigError naming the variable, its value and what is allowed.
+LaunchEnvironment read_launch_environment(const Environment& environment);
+
+// "[::1]" becomes "::1". Throws ConfigError naming `setting` when it is no host name or address.
+std::string require_host(const std::string& setting, const std::string& value);
+
+}  // namespace ddproof
