@@ -2,10 +2,19 @@
 //
 // One instance belongs to one rank. Operations are queued in order; on the CPU they are done when
 // the call returns. Implementations: Cpu<T> (cpu.h).
+//
+// The numeric contract, the same on every device: each element of a result is one chain of fused
+// multiply-adds in a fixed order, which the operation states. So its bits depend on its own inputs
+// alone: not on the instruction set, the compiler, the batch that it was computed in, or how a
+// batch was cut. Padding takes part in the chain as zeros.
+//
+// Pointers hold as many elements as the shape says and do not overlap, unless stated otherwise.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
+
+#include "reference/compute/shapes.h"
 
 namespace ddproof {
 
@@ -21,9 +30,48 @@ class Device {
   virtual void copy(T* to, const T* from, std::int64_t count) = 0;
   // to[i] = from[i] * factor, one rounding each.
   virtual void scaled_copy(T* to, const T* from, T factor, std::int64_t count) = 0;
+  // to[i] = fma(factor, from[i], to[i]).
+  virtual void axpy(T* to, const T* from, T factor, std::int64_t count) = 0;
   // Between this device's memory and the host's; done when the call returns.
   virtual void copy_to_host(T* host, const T* device, std::int64_t count) = 0;
   virtual void copy_from_host(T* device, const T* host, std::int64_t count) = 0;
+
+  // y = x w^T + bias. Chain: from bias, `in` ascending.
+  virtual void linear_forward(const LinearShape& shape, const T* x, const T* w, const T* bias,
+                              T* y) = 0;
+  // dx = dy w. Chain: from zero, `out` ascending.
+  virtual void linear_backward_input(const LinearShape& shape, const T* dy, const T* w, T* dx) = 0;
+  // dw += dy^T x and dbias += column sums of dy. Chain: from what is there, samples ascending.
+  virtual void linear_backward_parameters(const LinearShape& shape, const T* dy, const T* x, T* dw,
+                                          T* dbias) = 0;
+
+  // Chain: from bias, over (in channel, kernel row, kernel column) ascending.
+  virtual void conv2d_forward(const Conv2dShape& shape, const T* x, const T* w, const T* bias,
+                              T* y) = 0;
+  // Chain: from zero, over (out channel, kernel row, kernel column) ascending; positions between
+  // strides take part as zeros.
+  virtual void conv2d_backward_input(const Conv2dShape& shape, const T* dy, const T* w, T* dx) = 0;
+  // Adds to dw and dbias. Chain: from what is there, over (sample, output row, output column)
+  // ascending.
+  virtual void conv2d_backward_parameters(const Conv2dShape& shape, const T* dy, const T* x, T* dw,
+                                          T* dbias) = 0;
+
+  // The first largest element of each window; a NaN wins. Requires: T is ordered.
+  virtual void max_pool2d_forward(const Pool2dShape& shape, const T* x, T* y) = 0;
+  // Adds dy at the element that forward chose, in window order; the rest of dx is zero.
+  virtual void max_pool2d_backward(const Pool2dShape& shape, const T* x, const T* dy, T* dx) = 0;
+
+  // y = x where x > 0 or x is NaN, else +0. y may be x. Requires: T is ordered.
+  virtual void relu_forward(const T* x, T* y, std::int64_t count) = 0;
+  // dx = dy where y > 0 or y is NaN, else +0. dx may be dy.
+  virtual void relu_backward(const T* y, const T* dy, T* dx, std::int64_t count) = 0;
+
+  // For each row of logits[rows][classes] with 0 <= target < classes: loss[row] = -log softmax of
+  // the target, and gradient[row] = softmax - one_hot(target). Rows with a negative target count as
+  // ignored: both are zero. Sums run over classes ascending. Requires: targets are below classes
+  // and in host memory; T has exp and log.
+  virtual void softmax_cross_entropy(std::int64_t rows, std::int64_t classes, const T* logits,
+                                     const std::int64_t* targets, T* loss, T* gradient) = 0;
 };
 
 }  // namespace ddproof
