@@ -1,0 +1,68 @@
+// The ddproof program: finds the subcommand, runs it, and turns errors into one line and a status.
+#include <exception>
+#include <iomanip>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "backends/api/error.h"
+#include "backends/local/os_runtime.h"
+#include "cli/subcommand.h"
+#include "cli/suggest.h"
+
+namespace ddproof {
+namespace {
+
+// To add a subcommand: its row here, its function in subcommand.h, its file in CMakeLists.txt.
+std::vector<Subcommand> subcommands() { return {}; }
+
+void print_help(std::ostream& out) {
+  out << "ddproof: makes data-parallel training rank-proof\n\nUsage: ddproof SUBCOMMAND "
+         "[FLAGS]\n\n";
+  for (const Subcommand& command : subcommands()) {
+    out << "  " << std::left << std::setw(12) << command.name << command.summary << "\n";
+  }
+  out << "\nddproof SUBCOMMAND --help explains one.\nExit status: 0 holds, 1 a property failed, "
+         "2 wrong use, 3 environment.\n";
+}
+
+Subcommand find_subcommand(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Subcommand& command : subcommands()) {
+    if (command.name == name) return command;
+    names.emplace_back(command.name);
+  }
+  throw ConfigError("unknown subcommand \"" + name + "\"" + did_you_mean(name, names) +
+                    " (see ddproof --help)");
+}
+
+int report(const std::string& who, const char* what, ExitStatus status) {
+  std::cerr << who << ": " << what << "\n";
+  return status;
+}
+
+int run_program(const std::vector<std::string>& words) {
+  std::string who = "ddproof";
+  try {
+    if (words.empty() || words[0] == "--help" || words[0] == "-h") {
+      print_help(words.empty() ? std::cerr : std::cout);
+      return words.empty() ? kExitUsage : kExitHolds;
+    }
+    const Subcommand command = find_subcommand(words[0]);
+    who += " " + words[0];
+    OsRuntime runtime;
+    CommandContext context{runtime, {words.begin() + 1, words.end()}, std::cout, std::cerr};
+    return command.run(context);
+  } catch (const ConfigError& error) {
+    return report(who, error.what(), kExitUsage);
+  } catch (const std::exception& error) {
+    return report(who, error.what(), kExitEnvironment);
+  }
+}
+
+}  // namespace
+}  // namespace ddproof
+
+int main(int argc, char** argv) {
+  return ddproof::run_program({argv + (argc > 0 ? 1 : 0), argv + argc});
+}

@@ -1,0 +1,38 @@
+// A subcommand of the program: one file cli/NAME.cc with one function, declared at the end of this
+// header and listed in main.cc.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "backends/api/runtime.h"
+
+namespace ddproof {
+
+// What the program ends with; a launched program's own status passes through `ddproof run`.
+enum ExitStatus : int {
+  kExitHolds = 0,        // all is well
+  kExitFailed = 1,       // a property failed
+  kExitUsage = 2,        // wrong use: ConfigError
+  kExitEnvironment = 3,  // the world: DataError, CommError
+};
+
+struct CommandContext {
+  Runtime& runtime;
+  std::vector<std::string> arguments;  // those after the subcommand's name
+  std::ostream& out;                   // results
+  std::ostream& err;                   // progress and remarks
+};
+
+struct Subcommand {
+  const char* name;
+  const char* summary;  // one line for `ddproof --help`
+  // Returns the exit status. Lets ConfigError, DataError and CommError through: main.cc prints
+  // them.
+  int (*run)(CommandContext& context);
+};
+
+// The subcommands, each in the file of its name.
+
+}  // namespace ddproof
