@@ -1,0 +1,68 @@
+// What lies under a GlooProcessGroup: one connected gloo::Context, and the four things that Gloo
+// itself cannot do. Implemented over TCP (backends/gloo/tcp) and over the simulator (backends/sim).
+//
+// Ranks are those of this connection's group. All methods are called by one rank's tasks; close()
+// may come from any of them while another waits inside Gloo. The context's unbound buffers must
+// honour abortWaitRecv() and abortWaitSend(): monitored_barrier ends its waits with them.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/api/error.h"
+#include "backends/api/time.h"
+
+namespace gloo {
+class Context;
+}
+
+namespace ddproof {
+
+// What a rank saw when one of its calls failed inside Gloo.
+struct Symptom {
+  bool timed_out = false;  // this rank's own wait ended; else a connection broke
+  std::string detail;      // Gloo's words
+  Duration timeout{0};     // of the call
+};
+
+// What was found out about it, the same on every live rank that asks within half a second.
+struct Finding {
+  CommErrorKind kind = CommErrorKind::kPeerLost;
+  std::vector<int> culprits;  // ascending; empty when nobody could be named
+  std::string what;           // "rank 2 is lost (its process died)", without a final full stop
+};
+
+// Gloo takes whole milliseconds and knows no "for ever": a call without a timeout passes this. A
+// transport of ours may treat any wait of at least this long as one that never ends by itself.
+inline constexpr std::chrono::milliseconds kGlooForever = std::chrono::hours(24 * 3650);
+
+class GlooConnection {
+ public:
+  virtual ~GlooConnection() = default;
+
+  // Never null, the same for life.
+  virtual const std::shared_ptr<gloo::Context>& context() = 0;
+
+  // Ends every wait of this rank on the context with gloo::IoException, now and later, and makes
+  // the peers' waits for this rank end so too. Idempotent, never blocks, never throws.
+  virtual void close() = 0;
+
+  // Finds out, after a failure, who is to blame. Called at most once, after close(). Blocks for at
+  // most half a second. Never throws.
+  virtual Finding explain(const Symptom& symptom) = 0;
+
+  // Tells the ranks that will ask explain() what this rank knows for certain. Called before
+  // close(), instead of explain(). Never throws.
+  virtual void publish(const Finding& finding) = 0;
+
+  // Connects `members`, ranks of this group in the order of their new ranks, as a group of their
+  // own; `my_rank` is this rank's place in it. All members call it at the same time with the same
+  // arguments but for my_rank; `name` is unique per connection. Throws CommError.
+  virtual std::unique_ptr<GlooConnection> connect_subgroup(const std::string& name,
+                                                           const std::vector<int>& members,
+                                                           int my_rank, Duration timeout) = 0;
+};
+
+}  // namespace ddproof

@@ -1,0 +1,210 @@
+#include "backends/gloo/gloo_process_group.h"
+
+#include <gloo/common/error.h>
+#include <gloo/common/logging.h>
+#include <gloo/context.h>
+#include <gloo/transport/context.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "backends/api/check.h"
+#include "backends/gloo/operations.h"
+
+namespace ddproof {
+namespace {
+
+using std::chrono::milliseconds;
+
+milliseconds to_gloo(Duration timeout) {
+  if (timeout >= kGlooForever) return kGlooForever;
+  return std::max(std::chrono::ceil<milliseconds>(timeout), milliseconds(1));
+}
+
+// Gloo keeps a timeout in two places, and the second, which bcube's waits use, is protected.
+struct ContextAccess : gloo::Context {
+  static void set_timeout(gloo::Context& context, milliseconds timeout) {
+    context.setTimeout(timeout);
+    (context.*(&ContextAccess::transportContext_))->setTimeout(timeout);
+  }
+};
+
+// Gloo prefixes its texts with "[file:line] ", which says nothing to our users.
+std::string strip_position(const std::string& text) {
+  const auto end = text.find("] ");
+  return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
+}
+
+Symptom symptom_of(const std::string& text, const Call& call) {
+  const std::string detail = strip_position(text);
+  const bool timed_out = detail.find("Timed out") != std::string::npos;
+  return {timed_out, detail, call.timeout};
+}
+
+const char* advice(CommErrorKind kind) {
+  switch (kind) {
+    case CommErrorKind::kTimeout:
+      return "look at what they do instead, or raise the timeout";
+    case CommErrorKind::kMismatch:
+      return "turn the checked decorator on to see whose call differs";
+    case CommErrorKind::kAborted:
+      return "make a new group";
+    default:
+      return "restart the job from its last checkpoint";
+  }
+}
+
+CommError comm_error(const ProcessGroup& group, const Call& call, const Finding& finding) {
+  return CommError(
+      finding.kind,
+      group.who() + " " + call.describe() + ": " + finding.what + "; " + advice(finding.kind),
+      finding.culprits);
+}
+
+// With one rank every operation is at most a copy of in to out.
+void run_alone(const Call& call) {
+  if (call.input.data() == call.output.data() || call.output.count() == 0) return;
+  if (call.input.count() > 0)
+    std::memmove(call.output.data(), call.input.data(), call.input.bytes());
+}
+
+void run(const gloo_operations::Operation& operation) {
+  using namespace gloo_operations;
+  switch (operation.call.op) {
+    case Op::kAllReduce:
+      return all_reduce(operation);
+    case Op::kBroadcast:
+      return broadcast(operation);
+    case Op::kReduce:
+      return reduce(operation);
+    case Op::kAllGather:
+      return all_gather(operation);
+    case Op::kReduceScatter:
+      return reduce_scatter(operation);
+    case Op::kGather:
+      return gather(operation);
+    case Op::kScatter:
+      return scatter(operation);
+    case Op::kAllToAll:
+      return all_to_all(operation);
+    case Op::kSend:
+      return send(operation);
+    case Op::kRecv:
+      return recv(operation);
+    case Op::kBarrier:
+      return barrier(operation);
+    case Op::kMonitoredBarrier:
+      return monitored_barrier(operation);
+  }
+}
+
+}  // namespace
+
+Capabilities gloo_capabilities() {
+  Capabilities result;
+  result.ops = {{Op::kAllReduce, "Gloo's bcube up to 1 MiB, its ring above"},
+                {Op::kBroadcast, "Gloo's binomial tree"},
+                {Op::kReduce, "Gloo's ring; partial sums of other ranks go to scratch"},
+                {Op::kAllGather, "Gloo's ring"},
+                {Op::kReduceScatter, "all-reduce of a copy, then keep one part"},
+                {Op::kGather, "Gloo's, straight to the root"},
+                {Op::kScatter, "Gloo's, straight from the root"},
+                {Op::kAllToAll, "Gloo's, pairwise"},
+                {Op::kSend, "one Gloo message; waits for the matching recv"},
+                {Op::kRecv, "one Gloo message"},
+                {Op::kBarrier, "Gloo's dissemination barrier"},
+                {Op::kMonitoredBarrier, "a message to rank 0 and one back"}};
+  result.dtypes = {DType::kInt8,    DType::kUint8,  DType::kInt32,   DType::kUint32,
+                   DType::kInt64,   DType::kUint64, DType::kFloat16, DType::kBFloat16,
+                   DType::kFloat32, DType::kFloat64};
+  result.reduce_ops = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax,
+                       ReduceOp::kProduct};
+  result.custom_elements = true;
+  result.same_bits_every_run = true;
+  result.same_bits_every_rank = true;
+  return result;
+}
+
+GlooProcessGroup::GlooProcessGroup(std::unique_ptr<GlooConnection> connection, Runtime& runtime,
+                                   GlooGroupOptions options)
+    : ProcessGroup(connection->context()->rank, connection->context()->size,
+                   options.default_timeout),
+      connection_(std::move(connection)),
+      runtime_(runtime),
+      options_(std::move(options)),
+      uncaught_at_start_(std::uncaught_exceptions()),
+      queue_(runtime, options_.backend_name + " calls") {}
+
+GlooProcessGroup::~GlooProcessGroup() {
+  // Nobody will wait for the pending calls any more, and their peers may be gone.
+  if (std::uncaught_exceptions() > uncaught_at_start_) abort();
+}
+
+WorkPtr GlooProcessGroup::submit(Call call) {
+  std::string description = call.describe();
+  const CallSite site = call.site;
+  return queue_.submit([this, call = std::move(call)] { execute(call); }, who(),
+                       std::move(description), site);
+}
+
+void GlooProcessGroup::execute(const Call& call) {
+  const auto tag = static_cast<std::uint32_t>(++operations_);
+  if (size() == 1) return run_alone(call);
+  const std::shared_ptr<gloo::Context>& context = connection_->context();
+  const milliseconds timeout = to_gloo(call.timeout);
+  try {
+    ContextAccess::set_timeout(*context, timeout);
+    run({context, runtime_, call, tag, timeout, options_.all_reduce});
+  } catch (const gloo_operations::FoundOut& found) {
+    connection_->publish(found.finding);
+    connection_->close();
+    throw comm_error(*this, call, found.finding);
+  } catch (const gloo::EnforceNotMet& error) {
+    const Finding finding{CommErrorKind::kMismatch, {}, strip_position(error.what())};
+    connection_->publish(finding);
+    connection_->close();
+    throw comm_error(*this, call, finding);
+  } catch (const gloo::Exception& error) {
+    fail(call, symptom_of(error.what(), call));
+  }
+}
+
+void GlooProcessGroup::fail(const Call& call, const Symptom& symptom) {
+  if (aborted_) {
+    throw comm_error(*this, call, {CommErrorKind::kAborted, {}, "abort() was called on this rank"});
+  }
+  connection_->close();
+  throw comm_error(*this, call, connection_->explain(symptom));
+}
+
+void GlooProcessGroup::abort() {
+  if (aborted_.exchange(true)) return;
+  queue_.fail_all(std::make_exception_ptr(
+      CommError(CommErrorKind::kAborted,
+                who() + ": abort() was called on this rank; " + advice(CommErrorKind::kAborted))));
+  connection_->close();
+}
+
+std::unique_ptr<ProcessGroup> GlooProcessGroup::split(int color, int key, CallSite site) {
+  std::vector<std::int64_t> mine{color, key};
+  std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(size()));
+  all_gather(ConstBuffer(Buffer::of(std::span(mine))), Buffer::of(std::span(all)), {"split"}, site)
+      ->wait();
+  const std::string name = std::to_string(++splits_) + "." + std::to_string(color);
+  if (color < 0) return nullptr;
+
+  std::vector<int> members;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (all[2 * rank] == color) members.push_back(rank);
+  }
+  std::ranges::stable_sort(members, {}, [&all](int rank) { return all[2 * rank + 1]; });
+  const int my_rank = static_cast<int>(std::ranges::find(members, rank()) - members.begin());
+  return std::make_unique<GlooProcessGroup>(
+      connection_->connect_subgroup(name, members, my_rank, default_timeout()), runtime_, options_);
+}
+
+}  // namespace ddproof

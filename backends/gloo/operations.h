@@ -1,0 +1,54 @@
+// One function per operation: runs it with Gloo on a connected context, blocking.
+//
+// Requires, for all: the call was checked (CallChecker), the group has at least two ranks, the
+// context's own timeout is `timeout` (bcube takes it from there). Zero-sized calls send nothing.
+// Throws what Gloo throws: gloo::Exception and gloo::EnforceNotMet; monitored_barrier also
+// FoundOut.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "backends/api/call.h"
+#include "backends/api/runtime.h"
+#include "backends/gloo/gloo_connection.h"
+#include "backends/gloo/gloo_process_group.h"
+
+namespace ddproof::gloo_operations {
+
+struct Operation {
+  const std::shared_ptr<gloo::Context>& context;
+  Runtime& runtime;
+  const Call& call;
+  std::uint32_t tag = 0;  // the same on all ranks, of this call alone
+  std::chrono::milliseconds timeout;
+  AllReduceAlgorithm all_reduce = AllReduceAlgorithm::kAuto;
+};
+
+// A failure whose cause this rank knows without asking.
+struct FoundOut {
+  Finding finding;
+};
+
+// reductions.cc
+void all_reduce(const Operation& operation);
+void reduce(const Operation& operation);
+void reduce_scatter(const Operation& operation);
+
+// moves.cc
+void broadcast(const Operation& operation);
+void all_gather(const Operation& operation);
+void gather(const Operation& operation);
+void scatter(const Operation& operation);
+void all_to_all(const Operation& operation);
+
+// point_to_point.cc
+void send(const Operation& operation);
+void recv(const Operation& operation);
+
+// barriers.cc
+void barrier(const Operation& operation);
+void monitored_barrier(const Operation& operation);
+
+}  // namespace ddproof::gloo_operations
