@@ -186,6 +186,9 @@ void GlooProcessGroup::abort() {
   queue_.fail_all(std::make_exception_ptr(
       CommError(CommErrorKind::kAborted,
                 who() + ": abort() was called on this rank; " + advice(CommErrorKind::kAborted))));
+  connection_->publish({CommErrorKind::kPeerLost,
+                        {rank()},
+                        "rank " + std::to_string(rank()) + " is lost (it called abort)"});
   connection_->close();
 }
 
