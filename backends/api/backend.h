@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backends/api/capabilities.h"
 #include "backends/api/process_group.h"
@@ -47,6 +49,12 @@ struct Membership {
   bool checked = true;
 };
 
+// Rethrows what went wrong first: the exception, of whatever type, of the lowest rank that threw
+// something else than CommError, since a CommError mostly follows from another rank's failure; else
+// the lowest rank's. `by_rank` has one entry per rank, null where nothing was thrown; returns when
+// all are null.
+void rethrow_root_cause(const std::vector<std::exception_ptr>& by_rank);
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -55,7 +63,7 @@ class Backend {
 
   // Runs `body` once per rank and returns when all ranks have returned.
   // Throws ConfigError when the backend cannot make such a world (single: only one rank).
-  // If ranks threw, rethrows the exception of the lowest such rank, whatever its type.
+  // If ranks threw, rethrows as rethrow_root_cause() does.
   virtual WorldReport run_world(const WorldOptions& options,
                                 const std::function<void(RankContext&)>& body) = 0;
 

@@ -14,6 +14,11 @@ bool reduces(Op op) {
   return op == Op::kAllReduce || op == Op::kReduce || op == Op::kReduceScatter;
 }
 
+// In the in-place operations, input and output are the same.
+const ConstBuffer& buffer_shown(const Call& call, const ConstBuffer& output) {
+  return call.op == Op::kScatter || call.op == Op::kRecv ? output : call.input;
+}
+
 }  // namespace
 
 const char* to_string(Op op) {
@@ -46,6 +51,7 @@ const char* to_string(ReduceOp op) {
 }
 
 std::string Call::describe() const {
+  if (on_behalf_of) return on_behalf_of->describe();
   std::string text = std::string(to_string(op)) + " #" + std::to_string(sequence);
   std::string details;
   const auto add = [&details](std::string_view detail) {
@@ -54,9 +60,10 @@ std::string Call::describe() const {
   };
   if (reduces(op)) add(to_string(reduce_op));
   if (op != Op::kBarrier && op != Op::kMonitoredBarrier) {
-    const ConstBuffer shown = output.count() > 0 ? ConstBuffer(output) : input;
+    const ConstBuffer& shown = buffer_shown(*this, output);
     add(std::string(shown.type().name()) + " [" + shown.layout().describe() + "]");
   }
+  if (wait_all_ranks) add("wait all ranks");
   if (root >= 0) add("root " + std::to_string(root));
   if (peer >= 0) add((op == Op::kSend ? "to " : "from ") + std::to_string(peer));
   if (is_point_to_point(op)) add("tag " + std::to_string(tag));

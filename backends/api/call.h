@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "backends/api/buffer.h"
@@ -50,8 +51,12 @@ struct Call {
   CallSite site;
   Duration timeout = kForever;
   std::uint64_t sequence = 0;  // 1, 2, ... per group; one count for collectives, one for send/recv
+  // Set by a decorator on calls that it makes for another one: messages then speak of that one.
+  std::shared_ptr<const Call> on_behalf_of;
 
-  // "all_reduce #12 (sum, float32 [1024], bucket 0) at reducer.cc:88"
+  // "all_reduce #12 (sum, float32 [1024], bucket 0) at reducer.cc:88". For a collective it reads
+  // the same on every rank that makes the same call: it shows the buffer whose size does not depend
+  // on the rank's role.
   std::string describe() const;
 };
 

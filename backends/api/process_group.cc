@@ -39,6 +39,10 @@ class CallChecker {
       refuse("peer is " + std::to_string(call_.peer) + ", " + range);
     }
     if (call_.peer == group_.rank()) refuse("a rank cannot send to or receive from itself");
+    if (call_.tag > ProcessGroup::kTagMax) {
+      refuse("tag is " + std::to_string(call_.tag) + ", allowed are 0 to " +
+             std::to_string(ProcessGroup::kTagMax));
+    }
   }
 
   void check_dense(const ConstBuffer& buffer) const {

@@ -50,6 +50,8 @@ struct CallOptions {
 
 class ProcessGroup {
  public:
+  static constexpr std::uint32_t kTagMax = 0x7fffffff;  // the others are for decorators
+
   virtual ~ProcessGroup() = default;
 
   // 0 <= rank() < size(); both constant for life.
@@ -84,7 +86,7 @@ class ProcessGroup {
   WorkPtr all_to_all(ConstBuffer in, Buffer out, const CallOptions& options = {},
                      CallSite site = CallSite::current());
   // Point to point. A send pairs with the recv of the same tag, in order per (pair, tag).
-  // Requires: peer != rank(); same count and type on both sides.
+  // Requires: peer != rank(); tag <= kTagMax; same count and type on both sides.
   WorkPtr send(ConstBuffer data, int peer, std::uint32_t tag = 0, const CallOptions& options = {},
                CallSite site = CallSite::current());
   WorkPtr recv(Buffer data, int peer, std::uint32_t tag = 0, const CallOptions& options = {},
