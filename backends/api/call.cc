@@ -15,8 +15,8 @@ bool reduces(Op op) {
 }
 
 // In the in-place operations, input and output are the same.
-const ConstBuffer& buffer_shown(const Call& call, const ConstBuffer& output) {
-  return call.op == Op::kScatter || call.op == Op::kRecv ? output : call.input;
+ConstBuffer buffer_shown(const Call& call) {
+  return call.op == Op::kScatter || call.op == Op::kRecv ? ConstBuffer(call.output) : call.input;
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ std::string Call::describe() const {
   };
   if (reduces(op)) add(to_string(reduce_op));
   if (op != Op::kBarrier && op != Op::kMonitoredBarrier) {
-    const ConstBuffer& shown = buffer_shown(*this, output);
+    const ConstBuffer shown = buffer_shown(*this);
     add(std::string(shown.type().name()) + " [" + shown.layout().describe() + "]");
   }
   if (wait_all_ranks) add("wait all ranks");
