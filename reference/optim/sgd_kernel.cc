@@ -1,5 +1,7 @@
 #include "reference/optim/sgd_kernel.h"
 
+#include "reference/compute/isa.h"
+
 namespace ddproof {
 namespace {
 
@@ -12,15 +14,13 @@ template <class T>
                                              std::int64_t count) {
   internal::sgd_loops(rule, factors, w, gradient, velocity, count);
 }
-
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 #endif
 
 template <class T>
 void update(const SgdRule& rule, const SgdFactors<T>& factors, T* w, const T* gradient, T* velocity,
             std::int64_t count) {
 #if defined(__x86_64__)
-  if (has_avx2()) return update_avx2(rule, factors, w, gradient, velocity, count);
+  if (best_isa() != Isa::kPortable) return update_avx2(rule, factors, w, gradient, velocity, count);
 #endif
   internal::sgd_loops(rule, factors, w, gradient, velocity, count);
 }

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "backends/api/error.h"
+#include "reference/compute/cpu.h"
 #include "tests/support/golden.h"
-#include "tests/support/host_device.h"
 
 namespace ddproof {
 namespace {
@@ -31,7 +31,7 @@ struct Problem {
     parameter = {"w", Tensor<T>(device, shape), Tensor<T>(device, shape), true};
     std::copy(start.begin(), start.end(), parameter.value.data());
   }
-  HostDevice<T> device;
+  Cpu<T> device;
   Parameter<T> parameter;
 };
 
