@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <new>
 
@@ -51,6 +52,13 @@ std::int64_t DistributedSampler::remaining(std::int64_t position) const {
   const std::int64_t share = left / options_.replicas;
   const bool uneven = left % options_.replicas != 0;
   return uneven && !options_.drop_last ? share + 1 : share;
+}
+
+std::int64_t DistributedSampler::originals(std::int64_t position) const {
+  const std::int64_t first = position + options_.rank;
+  if (first >= options_.length) return 0;
+  const std::int64_t in_length = (options_.length - first - 1) / options_.replicas + 1;
+  return std::min(in_length, remaining(position));
 }
 
 // Entry k of this rank is position p = position + rank + k*R. Padding starts over at the front as

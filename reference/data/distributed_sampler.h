@@ -77,6 +77,11 @@ class DistributedSampler {
   // Requires: position >= 0.
   std::int64_t remaining(std::int64_t position) const;
 
+  // How many entries of indices(position) are no copies; they come first. Over all ranks they are
+  // every sample from `position` on exactly once (or, with drop_last, all but the cut tail): what
+  // an evaluation counts, so that its result does not depend on the number of ranks.
+  std::int64_t originals(std::int64_t position = 0) const;
+
   // This rank's samples of the epoch, from `position` on. The list has remaining(position) entries.
   // Takes at most 8 bytes a sample of the data set while it runs.
   // Throws ConfigError when position < 0, or when nothing is left (position >= length > 0): then

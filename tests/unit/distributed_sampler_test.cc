@@ -159,6 +159,30 @@ TEST(DistributedSampler, SizesCountTheCopies) {
   EXPECT_EQ(DistributedSampler({.length = 1003, .replicas = 4}).total_size(), 1004);
 }
 
+// pytorch#25162, composer#2218: an evaluation that counts the copies depends on the number of
+// ranks.
+TEST(DistributedSampler, OriginalsAreEverySampleExactlyOnce) {
+  for (const std::int64_t length : {0, 1, 4, 5, 21}) {
+    for (const int replicas : {1, 2, 4, 9}) {
+      std::vector<Indices> parts;
+      for (int rank = 0; rank < replicas; ++rank) {
+        DistributedSampler sampler({.length = length, .replicas = replicas, .rank = rank});
+        Indices list = sampler.indices().to_vector();
+        list.resize(static_cast<std::size_t>(sampler.originals()));
+        parts.push_back(list);
+      }
+      const auto counts = copies(parts);
+      EXPECT_EQ(static_cast<std::int64_t>(counts.size()), length) << replicas;
+      for (const auto& [index, count] : counts) EXPECT_EQ(count, 1) << index;
+    }
+  }
+}
+
+TEST(DistributedSampler, OriginalsStopWhereDropLastCuts) {
+  EXPECT_EQ(DistributedSampler({.length = 5, .replicas = 2, .drop_last = true}).originals(), 2);
+  EXPECT_EQ(DistributedSampler({.length = 5, .replicas = 2}).originals(2), 2);
+}
+
 // pytorch#31771: without set_epoch every epoch has the same order.
 TEST(DistributedSampler, NoticesThatAnEpochIsBegunTwice) {
   DistributedSampler sampler({.length = 22});

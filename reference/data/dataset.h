@@ -1,0 +1,29 @@
+// A labelled data set whose samples can be read in any order.
+//
+// Invariants: size(), shape and every sample stay the same for life.
+// Threads: all methods are const and may be called from any number of tasks at once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "reference/compute/tensor.h"
+
+namespace ddproof {
+
+// Which half of a published data set.
+enum class Split : std::uint8_t { kTrain, kTest };
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual std::int64_t size() const = 0;
+  // Of one sample, without the batch: {channels, height, width} for images. At least one value.
+  virtual const Shape& sample_shape() const = 0;
+  virtual int class_count() const = 0;
+  // Writes sample `index` and returns its label, 0 to class_count()-1.
+  // Requires: 0 <= index < size(); values.size() is element_count(sample_shape()).
+  virtual std::int64_t read(std::int64_t index, std::span<float> values) const = 0;
+};
+
+}  // namespace ddproof
