@@ -1,7 +1,7 @@
 // The kernels for any scalar, in plain C++: the definition that the vector kernels must equal.
 //
-// T offers +, - and *, and where it is not exact also fma(T, T, T), found by argument-dependent
-// lookup. The compiler may vectorise over columns; that changes no bit.
+// T offers +, - and *, and where it rounds also fma(T, T, T), found by argument-dependent lookup.
+// The compiler may vectorise over columns; that changes no bit.
 #pragma once
 
 #include <cmath>
@@ -9,6 +9,16 @@
 #include "reference/compute/kernel_body.h"
 
 namespace ddproof::internal {
+
+template <class T>
+T multiply_add(const T& a, const T& b, const T& c) {
+  using std::fma;
+  if constexpr (requires { fma(a, b, c); }) {
+    return fma(a, b, c);
+  } else {
+    return a * b + c;
+  }
+}
 
 template <class T>
 struct PortableVector {
@@ -24,9 +34,10 @@ struct PortableVector {
   }
   static Vector broadcast(const T& x) { return {x, x, x, x}; }
   static Vector fma(const Vector& a, const Vector& b, const Vector& c) {
-    using std::fma;
     Vector result;
-    for (int i = 0; i < kWidth; ++i) result.lane[i] = fma(a.lane[i], b.lane[i], c.lane[i]);
+    for (int i = 0; i < kWidth; ++i) {
+      result.lane[i] = internal::multiply_add<T>(a.lane[i], b.lane[i], c.lane[i]);
+    }
     return result;
   }
 };

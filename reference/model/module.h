@@ -33,7 +33,8 @@ class Module {
  public:
   virtual ~Module() = default;
 
-  // The returned tensor belongs to the module and is valid until the next forward().
+  // The returned tensor belongs to the module and is valid until the next forward(). `input` must
+  // stay alive and unchanged until backward() has returned.
   // Requires: input.size(0) is the batch; the rest as the module documents (checked: ConfigError).
   virtual const Tensor<T>& forward(const Tensor<T>& input) = 0;
 
@@ -41,6 +42,10 @@ class Module {
   // per parameter reached, the last layer's first; `ready` may be empty.
   virtual const Tensor<T>& backward(const Tensor<T>& output_gradient,
                                     const GradientReady<T>& ready) = 0;
+
+  // With false, backward() may leave the input's gradient out and return an empty tensor: nobody
+  // needs it below a model's first layer. True at first.
+  virtual void set_input_gradient_needed(bool needed) { (void)needed; }
 
   // In registration order: the order that DDP's buckets and checkpoints use. Stable for life.
   virtual std::vector<Parameter<T>*> parameters() = 0;
