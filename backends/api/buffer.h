@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ranges>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -52,11 +53,12 @@ class BasicBuffer {
   BasicBuffer(Pointer data, ElementType type, Layout layout)
       : data_(data), type_(type), layout_(layout), count_(layout.count()) {}
 
-  // Dense, one dimension.
-  template <class T>
-  static BasicBuffer of(std::span<T> elements) {
-    return BasicBuffer(elements.data(), element_of<std::remove_const_t<T>>(),
-                       Layout(static_cast<std::int64_t>(elements.size())));
+  // Dense, one dimension: the elements of a vector, an array or a span.
+  template <std::ranges::contiguous_range Range>
+  static BasicBuffer of(Range&& elements) {
+    return BasicBuffer(std::ranges::data(elements),
+                       element_of<std::ranges::range_value_t<Range>>(),
+                       Layout(static_cast<std::int64_t>(std::ranges::size(elements))));
   }
 
   // A Buffer may stand wherever it is only read.
