@@ -1,0 +1,70 @@
+#include "reference/ddp/agreement.h"
+
+#include <algorithm>
+#include <array>
+
+#include "backends/api/check.h"
+#include "backends/api/digest.h"
+
+namespace ddproof {
+
+bool all_ranks_have(ProcessGroup& group, const std::string& text, const std::string& label) {
+  // The maximum of (x, ~x) over ranks is (x, ~x) only when all x are equal.
+  const std::uint64_t mine = digest_of(text);
+  std::array<std::uint64_t, 2> pair{mine, ~mine};
+  group.all_reduce(Buffer::of(pair), ReduceOp::kMax, {.label = label})->wait();
+  return pair[0] == ~pair[1];
+}
+
+std::vector<std::string> gather_texts(ProcessGroup& group, const std::string& text,
+                                      const std::string& label) {
+  std::array<std::int64_t, 1> longest{static_cast<std::int64_t>(text.size())};
+  group.all_reduce(Buffer::of(longest), ReduceOp::kMax, {.label = label + " length"})->wait();
+  const auto width = static_cast<std::size_t>(longest[0]);
+  std::vector<std::uint8_t> mine(width, 0);
+  std::ranges::copy(text, mine.begin());
+  std::vector<std::uint8_t> all(width * static_cast<std::size_t>(group.size()));
+  group.all_gather(ConstBuffer::of(mine), Buffer::of(all), {.label = label})->wait();
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(width) * rank;
+    const auto last = first + static_cast<std::ptrdiff_t>(width);
+    texts.emplace_back(first, std::find(first, last, 0));
+  }
+  return texts;
+}
+
+void require_same_text(ProcessGroup& group, const std::string& what, const std::string& text,
+                       const std::string& advice) {
+  if (all_ranks_have(group, text, what)) return;
+  const std::vector<std::string> texts = gather_texts(group, text, what);
+  std::size_t odd = 1;
+  while (texts[odd] == texts[0]) ++odd;
+  throw ConfigError(group.who() + " " + what + " differs between ranks: rank 0 has " + texts[0] +
+                    ", rank " + std::to_string(odd) + " has " + texts[odd] + "; " + advice);
+}
+
+std::vector<std::size_t> adopt_from_rank_zero(ProcessGroup& group,
+                                              const std::vector<std::size_t>& values) {
+  std::vector<std::int64_t> shared(values.begin(), values.end());
+  group.broadcast(Buffer::of(shared), 0, {.label = "bucket order"})->wait();
+  return {shared.begin(), shared.end()};
+}
+
+RankFlags gather_flags(ProcessGroup& group, const std::vector<std::uint8_t>& flags) {
+  std::vector<std::uint8_t> all(flags.size() * static_cast<std::size_t>(group.size()));
+  group.all_gather(ConstBuffer::of(flags), Buffer::of(all), {.label = "missing gradients"})->wait();
+  RankFlags result;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i] == 0) continue;
+    if (result.first_rank < 0) {
+      result.first_rank = static_cast<int>(i / flags.size());
+      result.first_index = i % flags.size();
+    }
+    ++result.count;
+  }
+  DDPROOF_CHECK(result.first_rank >= 0);
+  return result;
+}
+
+}  // namespace ddproof

@@ -1,0 +1,40 @@
+// Small agreements between ranks. All are collective and synchronous; besides what is listed, they
+// throw the errors of ProcessGroup.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backends/api/process_group.h"
+
+namespace ddproof {
+
+// True on all ranks when all ranks passed equal text. One small all-reduce.
+bool all_ranks_have(ProcessGroup& group, const std::string& text, const std::string& label);
+
+// Every rank's text, by rank.
+std::vector<std::string> gather_texts(ProcessGroup& group, const std::string& text,
+                                      const std::string& label);
+
+// Throws the same ConfigError on all ranks when their texts differ: "WHAT differs between ranks:
+// rank 0 has ..., rank 2 has ...; ADVICE".
+void require_same_text(ProcessGroup& group, const std::string& what, const std::string& text,
+                       const std::string& advice);
+
+// Rank 0's list, on every rank. Requires: equal lengths.
+std::vector<std::size_t> adopt_from_rank_zero(ProcessGroup& group,
+                                              const std::vector<std::size_t>& values);
+
+// Where a flag is set, looking at all ranks.
+struct RankFlags {
+  int first_rank = -1;          // the lowest rank with a flag
+  std::size_t first_index = 0;  // its first flag
+  std::int64_t count = 0;       // flags set, over all ranks
+};
+
+// Requires: equal lengths; at least one flag is set on some rank.
+RankFlags gather_flags(ProcessGroup& group, const std::vector<std::uint8_t>& flags);
+
+}  // namespace ddproof

@@ -1,0 +1,249 @@
+// Averages gradients over ranks, bucket by bucket, while backward goes on.
+//
+// Life of a step:  prepare_forward() -> forward -> prepare_backward() -> backward, which calls
+// mark_ready() for each parameter -> finalize(). After finalize() every gradient is the mean over
+// ranks, with the same bits on all ranks.
+//
+// Invariants:
+//   Order   Buckets are launched strictly in bucket order 0, 1, 2, ..., the moment a bucket and all
+//           before it are complete, so that all ranks post the same sequence of all-reduces.
+//   Layout  The first iteration uses one bucket in registration order. Before the second forward
+//           the buckets are rebuilt once, in the order in which rank 0's gradients became ready.
+//   Bits    Each gradient is multiplied by the rounded reciprocal of the world size, then summed.
+//   Missing A parameter without a gradient fails the same step, on all ranks (SEMANTICS D6): the
+//           last bucket carries one more element that counts what is missing.
+//
+// Source: PyTorch 1.13.1 Reducer, as described in SEMANTICS sections 3.1 to 3.4.
+// Threads: one task at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "backends/api/process_group.h"
+#include "reference/compute/scalar.h"
+#include "reference/ddp/agreement.h"
+#include "reference/ddp/buckets.h"
+#include "reference/model/module.h"
+
+namespace ddproof {
+
+template <class T>
+class Reducer {
+ public:
+  // Requires: `parameters` and `group` outlive the reducer; bucket_cap_bytes > 0 (ConfigError).
+  Reducer(std::vector<Parameter<T>*> parameters, ProcessGroup& group, std::int64_t bucket_cap_bytes)
+      : parameters_(std::move(parameters)), group_(group), bucket_cap_bytes_(bucket_cap_bytes) {
+    if (bucket_cap_bytes <= 0) {
+      throw ConfigError("bucket cap is " + std::to_string(bucket_cap_bytes) +
+                        " bytes, must be at least 1");
+    }
+    if (parameters_.empty()) {
+      throw ConfigError("DistributedDataParallel needs at least one parameter with a gradient");
+    }
+    const std::int64_t unlimited[] = {std::numeric_limits<std::int64_t>::max()};
+    build(assign_buckets(tensors(), unlimited));
+  }
+
+  // Ends a step that was left half done: aborts the group, so that peers learn of it at once and no
+  // running all-reduce touches the buckets any more.
+  ~Reducer() {
+    const auto running = [](Bucket& bucket) { return bucket.work && !bucket.work->is_completed(); };
+    if (std::ranges::none_of(buckets_, running)) return;
+    group_.abort();
+    for (Bucket& bucket : buckets_) {
+      if (!running(bucket)) continue;
+      try {
+        bucket.work->wait();
+      } catch (const CommError&) {  // expected after an abort; the step has failed already
+      }
+    }
+  }
+  Reducer(const Reducer&) = delete;
+  Reducer& operator=(const Reducer&) = delete;
+
+  // Rebuilds the buckets once, after the first step. A collective call on that one occasion.
+  void prepare_forward() {
+    if (rebuilt_ || ready_order_.size() != parameters_.size()) return;
+    const std::vector<std::size_t> order = adopt_from_rank_zero(group_, ready_order_);
+    const std::int64_t limits[] = {kFirstBucketBytes, bucket_cap_bytes_};
+    build(assign_buckets(tensors(), limits, order));
+    rebuilt_ = true;
+  }
+
+  void prepare_backward() {
+    ready_order_.clear();
+    std::ranges::fill(ready_, false);
+    next_to_launch_ = 0;
+    for (Bucket& bucket : buckets_) {
+      bucket.pending = bucket.slots.size();
+      bucket.work = nullptr;
+    }
+  }
+
+  // Requires: the parameter's gradient of this backward is complete. Throws ConfigError when the
+  // parameter is not one of this reducer's or was marked ready before in this step.
+  void mark_ready(const Parameter<T>& parameter) {
+    const std::size_t index = index_of(parameter);
+    if (ready_[index]) {
+      throw ConfigError(group_.who() + " DistributedDataParallel: parameter " + parameter.name +
+                        " became ready twice in one backward");
+    }
+    ready_[index] = true;
+    ready_order_.push_back(index);
+    Bucket& bucket = buckets_[places_[index].bucket];
+    const Slot& slot = bucket.slots[places_[index].slot];
+    parameter.gradient.device().scaled_copy(bucket.data.data() + slot.offset,
+                                            parameter.gradient.data(),
+                                            reciprocal_of<T>(group_.size()), slot.count);
+    --bucket.pending;
+    launch_complete_buckets();
+  }
+
+  // Waits for all buckets and writes the means into the gradients.
+  // Throws ConfigError on all ranks when some rank has a parameter without a gradient; the errors
+  // of ProcessGroup. The gradients are then unspecified.
+  void finalize() {
+    clear_missing_slots();
+    while (next_to_launch_ < buckets_.size()) launch_next();
+    for (Bucket& bucket : buckets_) {
+      bucket.work->wait();
+      for (const Slot& slot : bucket.slots) {
+        Tensor<T>& gradient = parameters_[slot.parameter]->gradient;
+        gradient.device().copy(gradient.data(), bucket.data.data() + slot.offset, slot.count);
+      }
+    }
+    if (!(read_missing_count() == T{})) throw_missing();
+  }
+
+  // Parameter indices per bucket, in reduction order.
+  std::vector<std::vector<std::size_t>> bucket_parameters() const {
+    std::vector<std::vector<std::size_t>> result;
+    for (const Bucket& bucket : buckets_) {
+      auto& indices = result.emplace_back();
+      for (const Slot& slot : bucket.slots) indices.push_back(slot.parameter);
+    }
+    return result;
+  }
+
+ private:
+  struct Slot {
+    std::size_t parameter;
+    std::int64_t offset;
+    std::int64_t count;
+  };
+  struct Bucket {
+    std::vector<Slot> slots;
+    Tensor<T> data;  // the gradients; in the last bucket one more element, the missing count
+    std::size_t pending = 0;
+    WorkPtr work;
+  };
+  struct Place {
+    std::size_t bucket;
+    std::size_t slot;
+  };
+
+  std::vector<BucketTensor> tensors() const {
+    std::vector<BucketTensor> result;
+    for (const Parameter<T>* parameter : parameters_) {
+      result.push_back(
+          {.bytes = parameter->value.count() * std::int64_t{sizeof(T)}, .type = element_of<T>()});
+    }
+    return result;
+  }
+
+  void build(const BucketAssignment& assignment) {
+    buckets_.clear();
+    places_.assign(parameters_.size(), {});
+    ready_.assign(parameters_.size(), false);
+    Device<T>& device = parameters_[0]->value.device();
+    for (const std::vector<std::size_t>& indices : assignment.buckets) {
+      Bucket& bucket = buckets_.emplace_back();
+      std::int64_t count = 0;
+      for (std::size_t index : indices) {
+        places_[index] = {buckets_.size() - 1, bucket.slots.size()};
+        bucket.slots.push_back({index, count, parameters_[index]->value.count()});
+        count += parameters_[index]->value.count();
+      }
+      const bool last = buckets_.size() == assignment.buckets.size();
+      bucket.data = Tensor<T>(device, {count + (last ? 1 : 0)});
+    }
+    prepare_backward();
+  }
+
+  std::size_t index_of(const Parameter<T>& parameter) const {
+    const auto found = std::ranges::find(parameters_, &parameter);
+    if (found == parameters_.end()) {
+      throw ConfigError("DistributedDataParallel: " + parameter.name +
+                        " is not a parameter of the wrapped module");
+    }
+    return static_cast<std::size_t>(found - parameters_.begin());
+  }
+
+  void launch_complete_buckets() {
+    while (next_to_launch_ < buckets_.size() && buckets_[next_to_launch_].pending == 0) {
+      launch_next();
+    }
+  }
+
+  void launch_next() {
+    Bucket& bucket = buckets_[next_to_launch_];
+    if (next_to_launch_ + 1 == buckets_.size()) write_missing_count();
+    bucket.work =
+        group_.all_reduce(Buffer(bucket.data.data(), element_of<T>(), Layout(bucket.data.count())),
+                          ReduceOp::kSum, {.label = "bucket " + std::to_string(next_to_launch_)});
+    ++next_to_launch_;
+  }
+
+  // A missing gradient must not send what an earlier step left in its slot.
+  void clear_missing_slots() {
+    for (std::size_t index = 0; index < parameters_.size(); ++index) {
+      if (ready_[index]) continue;
+      Bucket& bucket = buckets_[places_[index].bucket];
+      const Slot& slot = bucket.slots[places_[index].slot];
+      bucket.data.device().fill(bucket.data.data() + slot.offset, slot.count, T{});
+    }
+  }
+
+  T* missing_count() {
+    Tensor<T>& data = buckets_.back().data;
+    return data.data() + data.count() - 1;
+  }
+
+  void write_missing_count() {
+    const auto missing = std::ranges::count(ready_, false);
+    Device<T>& device = buckets_.back().data.device();
+    device.fill(missing_count(), 1, from_integer<T>(missing));
+  }
+
+  T read_missing_count() {
+    T value{};
+    buckets_.back().data.device().copy_to_host(&value, missing_count(), 1);
+    return value;
+  }
+
+  [[noreturn]] void throw_missing() {
+    std::vector<std::uint8_t> missing(parameters_.size());
+    for (std::size_t i = 0; i < missing.size(); ++i) missing[i] = ready_[i] ? 0 : 1;
+    const RankFlags flags = gather_flags(group_, missing);
+    throw ConfigError(group_.who() + " DistributedDataParallel: no gradient in this step for " +
+                      parameters_[flags.first_index]->name + " on rank " +
+                      std::to_string(flags.first_rank) + " (" + std::to_string(flags.count) +
+                      " missing over all ranks); every parameter must take part in every step");
+  }
+
+  std::vector<Parameter<T>*> parameters_;
+  ProcessGroup& group_;
+  std::int64_t bucket_cap_bytes_;
+  std::vector<Bucket> buckets_;
+  std::vector<Place> places_;  // by parameter
+  std::vector<bool> ready_;    // by parameter
+  std::vector<std::size_t> ready_order_;
+  std::size_t next_to_launch_ = 0;
+  bool rebuilt_ = false;
+};
+
+}  // namespace ddproof
