@@ -45,7 +45,7 @@ class KeyValueTable {
   std::int64_t num_keys() const { return static_cast<std::int64_t>(values_.size()); }
 
   // Calls `ready` as soon as all keys exist: within this call, or within the set() that completes
-  // them. `ready` must not call this table. Requires: 1 to kWaitKeysMax keys.
+  // them. `ready` must not change this table. Requires: 1 to kWaitKeysMax keys.
   Waiter when_present(std::vector<std::string> keys, std::function<void()> ready);
   // The waiter will not be called any more; fine when it was called already.
   void cancel(Waiter waiter);

@@ -11,6 +11,8 @@
 #include "backends/local/os_runtime.h"
 #include "backends/store/key_value_table.h"
 #include "backends/store/memory_store.h"
+#include "backends/store/tcp_store.h"
+#include "backends/store/tcp_store_server.h"
 
 namespace ddproof {
 namespace {
@@ -40,6 +42,25 @@ class MemoryFixture : public Fixture {
   Runtime& runtime_;
   std::shared_ptr<MemoryStoreServer> server_;
 };
+
+class TcpFixture : public Fixture {
+ public:
+  explicit TcpFixture(Runtime& runtime) : runtime_(runtime), server_(runtime, {"127.0.0.1"}) {}
+  std::unique_ptr<Store> connect() override {
+    return std::make_unique<TcpStore>(runtime_,
+                                      TcpStoreOptions{.host = "127.0.0.1", .port = server_.port()});
+  }
+  void kill(std::unique_ptr<Store> client) override { static_cast<TcpStore&>(*client).die(); }
+
+ private:
+  Runtime& runtime_;
+  TcpStoreServer server_;
+};
+
+template <class SomeFixture>
+std::unique_ptr<Fixture> make_fixture(Runtime& runtime) {
+  return std::make_unique<SomeFixture>(runtime);
+}
 
 struct Kind {
   const char* name;
@@ -248,10 +269,8 @@ TEST_P(StoreContract, AGoodbyeCancelsTheLastWill) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllStores, StoreContract,
-                         testing::Values(Kind{"memory",
-                                              [](Runtime& runtime) -> std::unique_ptr<Fixture> {
-                                                return std::make_unique<MemoryFixture>(runtime);
-                                              }}),
+                         testing::Values(Kind{"memory", make_fixture<MemoryFixture>},
+                                         Kind{"tcp", make_fixture<TcpFixture>}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -1,0 +1,137 @@
+#include "backends/store/store_connection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/api/error.h"
+#include "backends/store/socket_options.h"
+
+namespace ddproof {
+
+std::string describe_store(const TcpStoreOptions& options) {
+  const bool ipv6 = options.host.find(':') != std::string::npos;
+  return "store [tcp " + (ipv6 ? "[" + options.host + "]" : options.host) + ":" +
+         std::to_string(options.port) + "]";
+}
+
+StoreConnection::StoreConnection(const TcpStoreOptions& options, Duration timeout)
+    : options_(options) {
+  connect(timeout);
+  set_socket_options(socket_);
+  greet(timeout);
+}
+
+bool StoreConnection::run(Duration timeout) {
+  io_.restart();
+  // Asio adds the timeout to its clock, so kForever would overflow; nobody waits for a century.
+  io_.run_for(std::min<Duration>(timeout, std::chrono::hours(24 * 365 * 100)));
+  if (progress_ != Progress::kDone) return false;
+  progress_ = Progress::kIdle;
+  return true;
+}
+
+void StoreConnection::finish(const ErrorCode& error) {
+  error_ = error;
+  progress_ = Progress::kDone;
+}
+
+void StoreConnection::connect(Duration timeout) {
+  ErrorCode error;
+  Tcp::resolver resolver(io_);
+  const auto endpoints = resolver.resolve(options_.host, std::to_string(options_.port),
+                                          Tcp::resolver::numeric_service, error);
+  if (error) throw ConnectFailed{"the name cannot be resolved: " + error.message()};
+  progress_ = Progress::kPending;
+  asio::async_connect(socket_, endpoints,
+                      [this](const ErrorCode& result, const Tcp::endpoint&) { finish(result); });
+  if (!run(timeout)) throw ConnectFailed{"no answer"};
+  if (error_) throw ConnectFailed{error_.message()};
+}
+
+void StoreConnection::greet(Duration timeout) {
+  const protocol::Hello mine = protocol::make_hello();
+  protocol::Hello theirs{};
+  progress_ = Progress::kPending;
+  asio::async_write(socket_, asio::buffer(mine), [&](const ErrorCode& error, std::size_t) {
+    if (error) return finish(error);
+    asio::async_read(socket_, asio::buffer(theirs),
+                     [this](const ErrorCode& result, std::size_t) { finish(result); });
+  });
+  const std::string who = describe_store(options_);
+  const std::string advice = "; see whether another program uses this port";
+  if (!run(timeout)) throw ConnectFailed{"it does not answer"};
+  if (error_ == asio::error::eof || error_ == asio::error::connection_reset) {
+    throw ConnectFailed{
+        "it closes the connection at once, as a full store or another program does"};
+  }
+  if (error_) throw ConnectFailed{error_.message()};
+  const auto version = protocol::parse_hello(theirs);
+  if (!version) throw ConfigError(who + ": who answers is no ddproof store" + advice);
+  if (*version == protocol::kVersion) return;
+  throw ConfigError(who + ": the server speaks version " + std::to_string(*version) +
+                    " of the protocol, this program version " + std::to_string(protocol::kVersion) +
+                    "; use the same ddproof everywhere");
+}
+
+void StoreConnection::send(const protocol::Request& request, const std::string& call) {
+  const std::string bytes = protocol::encode(request);
+  bool sent = false;
+  ErrorCode error;
+  asio::async_write(socket_, asio::buffer(bytes), [&](const ErrorCode& result, std::size_t) {
+    error = result;
+    sent = true;
+    io_.stop();  // a response may be pending as well
+  });
+  io_.restart();
+  io_.run_for(std::min<Duration>(options_.answer_timeout, std::chrono::hours(24 * 365 * 100)));
+  if (!sent) {
+    ErrorCode ignored;
+    socket_.close(ignored);
+    io_.restart();
+    io_.run();  // the handlers refer to this call
+    lose(call, "the server does not read");
+  }
+  if (error) lose(call, error.message());
+}
+
+std::optional<protocol::Response> StoreConnection::receive(Duration timeout,
+                                                           const std::string& call) {
+  if (progress_ == Progress::kIdle) read_size();
+  if (!run(timeout)) return std::nullopt;
+  if (error_) lose(call, error_ == asio::error::eof ? "the server is gone" : error_.message());
+  auto response = protocol::decode_response(body_);
+  if (!response) lose(call, "the server sent a malformed response");
+  return response;
+}
+
+void StoreConnection::read_size() {
+  progress_ = Progress::kPending;
+  asio::async_read(socket_, asio::buffer(size_), [this](const ErrorCode& error, std::size_t) {
+    if (error) return finish(error);
+    if (protocol::decode_size(size_) > protocol::kBodyBytesMax) {
+      return finish(asio::error::message_size);
+    }
+    read_body();
+  });
+}
+
+void StoreConnection::read_body() {
+  body_.resize(protocol::decode_size(size_));
+  asio::async_read(socket_, asio::buffer(body_),
+                   [this](const ErrorCode& error, std::size_t) { finish(error); });
+}
+
+void StoreConnection::say_goodbye() noexcept {
+  ErrorCode ignored;
+  socket_.non_blocking(true, ignored);
+  const std::string bytes = protocol::encode(protocol::Request{});
+  socket_.write_some(asio::buffer(bytes), ignored);
+}
+
+void StoreConnection::lose(const std::string& call, const std::string& why) const {
+  throw CommError(CommErrorKind::kPeerLost,
+                  describe_store(options_) + " " + call + ": " + why +
+                      "; see whether the process that hosts the store is alive");
+}
+
+}  // namespace ddproof

@@ -1,0 +1,56 @@
+// One connection of a TCP store's client: connect, send, receive, each with a deadline.
+// Used by one task at a time.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "backends/store/asio.h"
+#include "backends/store/protocol.h"
+#include "backends/store/tcp_store.h"
+
+namespace ddproof {
+
+class StoreConnection {
+ public:
+  // Connects once and exchanges hellos within `timeout`. Throws ConnectFailed when nobody is there,
+  // ConfigError when it is no store of this version.
+  struct ConnectFailed {
+    std::string why;
+  };
+  StoreConnection(const TcpStoreOptions& options, Duration timeout);
+
+  // Both throw CommError{kPeerLost} when the connection broke. `call` is for its text.
+  // send() also when the server takes longer than the answer timeout to accept the bytes.
+  void send(const protocol::Request& request, const std::string& call);
+  // Empty when `timeout` passed; a later receive() goes on with the same response.
+  std::optional<protocol::Response> receive(Duration timeout, const std::string& call);
+
+  // Tells the server that this end is intended. Never throws.
+  void say_goodbye() noexcept;
+
+ private:
+  enum class Progress { kIdle, kPending, kDone };
+  // Runs the operation in progress; false when `timeout` passed before it was done.
+  bool run(Duration timeout);
+  void connect(Duration timeout);
+  void greet(Duration timeout);
+  void read_size();
+  void read_body();
+  void finish(const ErrorCode& error);
+  [[noreturn]] void lose(const std::string& call, const std::string& why) const;
+
+  const TcpStoreOptions& options_;
+  asio::io_context io_{1};
+  Tcp::socket socket_{io_};
+  Progress progress_ = Progress::kIdle;
+  ErrorCode error_;
+  std::array<char, protocol::kSizeBytes> size_{};
+  std::string body_;
+};
+
+// "store [tcp HOST:PORT]", the start of every message.
+std::string describe_store(const TcpStoreOptions& options);
+
+}  // namespace ddproof

@@ -1,0 +1,166 @@
+#include "backends/store/store_session.h"
+
+#include <utility>
+
+#include "backends/api/error.h"
+#include "backends/store/socket_options.h"
+
+namespace ddproof {
+
+using protocol::Operation;
+using protocol::Request;
+using protocol::Response;
+using protocol::Status;
+
+StoreSession::StoreSession(Tcp::socket socket, KeyValueTable& table, std::shared_ptr<int> sessions)
+    : socket_(std::move(socket)), table_(table), sessions_(std::move(sessions)) {
+  ++*sessions_;
+}
+
+StoreSession::~StoreSession() {
+  if (waiting_) table_.cancel(waiting_->waiter);
+  --*sessions_;
+}
+
+void StoreSession::start() {
+  set_socket_options(socket_);
+  read_hello();
+}
+
+void StoreSession::read_hello() {
+  asio::async_read(socket_, asio::buffer(hello_),
+                   [self = shared_from_this()](const ErrorCode& error, std::size_t) {
+                     if (error) return self->end();
+                     const auto version = protocol::parse_hello(self->hello_);
+                     if (!version) return self->end();
+                     const protocol::Hello mine = protocol::make_hello();
+                     self->refused_ = *version != protocol::kVersion;
+                     self->output_.emplace_back(mine.begin(), mine.end());
+                     self->write_next();
+                   });
+}
+
+void StoreSession::read_request() {
+  // A client that does not read its answers is not read from, either.
+  if (reading_ || (!output_.empty() && !waiting_)) return;
+  reading_ = true;
+  asio::async_read(socket_, asio::buffer(size_),
+                   [self = shared_from_this()](const ErrorCode& error, std::size_t) {
+                     if (error) return self->end();
+                     if (protocol::decode_size(self->size_) > protocol::kBodyBytesMax) {
+                       return self->end();
+                     }
+                     self->read_body();
+                   });
+}
+
+void StoreSession::read_body() {
+  body_.resize(protocol::decode_size(size_));
+  asio::async_read(socket_, asio::buffer(body_),
+                   [self = shared_from_this()](const ErrorCode& error, std::size_t) {
+                     if (error) return self->end();
+                     self->reading_ = false;
+                     const auto request = protocol::decode_request(self->body_);
+                     self->body_ = {};
+                     if (!request) return self->end();
+                     self->handle(*request);
+                   });
+}
+
+void StoreSession::handle(const Request& request) {
+  if (waiting_ && request.operation != Operation::kCancel) return end();
+  switch (request.operation) {
+    case Operation::kGoodbye: will_.reset(); return end();
+    case Operation::kCancel: cancel_wait(); break;
+    default:
+      try {
+        if (request.operation == Operation::kGet || request.operation == Operation::kWait) {
+          begin_wait(request);
+        } else {
+          respond(execute(request));
+        }
+      } catch (const ConfigError& error) {
+        respond({Status::kRefused, error.what(), 0});
+      }
+  }
+  read_request();
+}
+
+Response StoreSession::execute(const Request& request) {
+  if (request.operation == Operation::kNumKeys) return {Status::kOk, "", table_.num_keys()};
+  require_keys(request.keys);
+  const std::string& key = request.keys[0];
+  switch (request.operation) {
+    case Operation::kSet: table_.set(key, request.value); return {};
+    case Operation::kTryGet: {
+      auto value = table_.try_get(key);
+      if (!value) return {Status::kMissing, "", 0};
+      return {Status::kOk, std::move(*value), 0};
+    }
+    case Operation::kAdd: return {Status::kOk, "", table_.add(key, request.delta)};
+    case Operation::kCompareSet:
+      return {Status::kOk, table_.compare_set(key, request.expected, request.value), 0};
+    case Operation::kCheck: return {Status::kOk, "", table_.check(request.keys) ? 1 : 0};
+    case Operation::kRemove: return {Status::kOk, "", table_.remove(key) ? 1 : 0};
+    case Operation::kSetLastWill:
+      require_value(key, request.value);
+      will_ = Will{key, request.value};
+      return {};
+    default:
+      throw ConfigError("store: operation " + std::to_string(static_cast<int>(request.operation)) +
+                        " is unknown");
+  }
+}
+
+void StoreSession::begin_wait(const Request& request) {
+  require_keys(request.keys);
+  waiting_ = Waiting{request.keys, 0};
+  const bool wants_value = request.operation == Operation::kGet;
+  // The waiter must not keep the session alive: its end cancels the waiter.
+  const auto waiter = table_.when_present(request.keys, [this, wants_value] {
+    std::string value = wants_value ? *table_.try_get(waiting_->keys[0]) : "";
+    waiting_.reset();
+    respond({Status::kOk, std::move(value), 0});
+  });
+  if (waiting_) waiting_->waiter = waiter;
+}
+
+void StoreSession::cancel_wait() {
+  if (!waiting_) return;  // its answer is on the way
+  table_.cancel(waiting_->waiter);
+  const std::string missing = table_.first_missing(waiting_->keys).value_or("");
+  waiting_.reset();
+  respond({Status::kCancelled, missing, 0});
+}
+
+void StoreSession::respond(const Response& response) {
+  output_.push_back(protocol::encode(response));
+  if (output_.size() == 1) write_next();
+}
+
+void StoreSession::write_next() {
+  asio::async_write(socket_, asio::buffer(output_.front()),
+                    [self = shared_from_this()](const ErrorCode& error, std::size_t) {
+                      if (error) return self->end();
+                      self->output_.pop_front();
+                      if (!self->output_.empty()) return self->write_next();
+                      if (self->refused_) return self->end();
+                      self->read_request();
+                    });
+}
+
+void StoreSession::end() {
+  if (waiting_) {
+    table_.cancel(waiting_->waiter);
+    waiting_.reset();
+  }
+  if (will_) {
+    const Will will = std::move(*will_);
+    will_.reset();
+    table_.set(will.key, will.value);
+  }
+  ErrorCode ignored;
+  socket_.close(ignored);
+}
+
+}  // namespace ddproof

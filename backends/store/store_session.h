@@ -1,0 +1,64 @@
+// One client's connection at the TCP store server. Runs in the server's task only; keeps itself
+// alive while a read, a write or a wait is pending.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "backends/store/asio.h"
+#include "backends/store/key_value_table.h"
+#include "backends/store/protocol.h"
+
+namespace ddproof {
+
+class StoreSession : public std::enable_shared_from_this<StoreSession> {
+ public:
+  // Counts itself in `sessions` while it lives. `table` must outlive it.
+  StoreSession(Tcp::socket socket, KeyValueTable& table, std::shared_ptr<int> sessions);
+  ~StoreSession();
+  StoreSession(const StoreSession&) = delete;
+  StoreSession& operator=(const StoreSession&) = delete;
+
+  // Requires: owned by a shared_ptr. Returns at once.
+  void start();
+
+ private:
+  void read_hello();
+  // Reads the next request unless a read is pending or an answer is still to be written.
+  void read_request();
+  void read_body();
+  void handle(const protocol::Request& request);
+  protocol::Response execute(const protocol::Request& request);
+  void begin_wait(const protocol::Request& request);
+  void cancel_wait();
+  void respond(const protocol::Response& response);
+  void write_next();
+  // The connection ended: carries out the will unless the client said goodbye.
+  void end();
+
+  struct Waiting {
+    std::vector<std::string> keys;
+    KeyValueTable::Waiter waiter = 0;
+  };
+  struct Will {
+    std::string key;
+    std::string value;
+  };
+
+  Tcp::socket socket_;
+  KeyValueTable& table_;
+  std::shared_ptr<int> sessions_;
+  protocol::Hello hello_{};
+  std::array<char, protocol::kSizeBytes> size_{};
+  std::string body_;
+  std::deque<std::string> output_;  // the front is being written
+  bool reading_ = false;
+  bool refused_ = false;  // another protocol version: close once it has been told ours
+  std::optional<Waiting> waiting_;
+  std::optional<Will> will_;
+};
+
+}  // namespace ddproof

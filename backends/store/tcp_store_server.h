@@ -1,0 +1,45 @@
+// The key-value store's server over TCP: one task, any number of clients, waits served without
+// polling. What clients and server say is in protocol.h.
+//
+// Invariants: a malformed or oversized message closes that client only; a client of another
+// protocol version, or something that is no client of ours, is closed after its hello. Threads:
+// construct, use and destroy from any task of the rank that hosts it. Keys are gone with it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backends/api/runtime.h"
+
+namespace ddproof {
+
+struct TcpStoreServerOptions {
+  std::string host;        // where to listen: a name or address of this machine; empty: everywhere
+  std::uint16_t port = 0;  // 0: any free port
+  int connections_max = 16384;  // more are closed at once
+  // Says who listens on a port, as "NAME (pid N)", for the error; may be empty.
+  std::function<std::string(std::uint16_t)> port_holder;
+};
+
+class TcpStoreServer {
+ public:
+  // Listens when it returns. `runtime` must outlive the server.
+  // Throws ConfigError naming host and port when it cannot listen there.
+  TcpStoreServer(Runtime& runtime, const TcpStoreServerOptions& options);
+  // Closes all connections; clients get CommError{kPeerLost}.
+  ~TcpStoreServer();
+  TcpStoreServer(const TcpStoreServer&) = delete;
+  TcpStoreServer& operator=(const TcpStoreServer&) = delete;
+
+  std::uint16_t port() const { return port_; }
+
+ private:
+  class Service;
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<Task> task_;
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace ddproof
