@@ -8,6 +8,17 @@
 
 namespace ddproof {
 
+namespace {
+
+// A connection that was closed shows as any of these, as the timing has it.
+std::string reason(const ErrorCode& error) {
+  const bool closed = error == asio::error::eof || error == asio::error::connection_reset ||
+                      error == asio::error::broken_pipe;
+  return closed ? "the server is gone" : error.message();
+}
+
+}  // namespace
+
 std::string describe_store(const TcpStoreOptions& options) {
   const bool ipv6 = options.host.find(':') != std::string::npos;
   return "store [tcp " + (ipv6 ? "[" + options.host + "]" : options.host) + ":" +
@@ -91,14 +102,14 @@ void StoreConnection::send(const protocol::Request& request, const std::string& 
     io_.run();  // the handlers refer to this call
     lose(call, "the server does not read");
   }
-  if (error) lose(call, error.message());
+  if (error) lose(call, reason(error));
 }
 
 std::optional<protocol::Response> StoreConnection::receive(Duration timeout,
                                                            const std::string& call) {
   if (progress_ == Progress::kIdle) read_size();
   if (!run(timeout)) return std::nullopt;
-  if (error_) lose(call, error_ == asio::error::eof ? "the server is gone" : error_.message());
+  if (error_) lose(call, reason(error_));
   auto response = protocol::decode_response(body_);
   if (!response) lose(call, "the server sent a malformed response");
   return response;
