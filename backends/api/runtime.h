@@ -29,6 +29,7 @@ struct WaitReason {
   std::string_view what;
   CallSite site;
   std::vector<int> ranks;
+  bool idle = false;  // a service waiting for work: no part of a deadlock
 };
 
 // A mutex with a condition: guards state that tasks of one rank share, and lets them wait for it.
@@ -76,6 +77,12 @@ class Runtime {
   // Starts `body` as a task of this rank. `name` appears in traces.
   virtual std::unique_ptr<Task> spawn(std::string name, std::function<void()> body) = 0;
   virtual std::unique_ptr<Monitor> make_monitor() = 0;
+
+  // Says which operation the calling task is in from now on: what traces and verdicts print when
+  // it then waits inside a library. `what` must stay valid until the task's next call.
+  virtual void begin_operation(std::string_view what, const CallSite& site) {
+    (void)what, (void)site;
+  }
 
   // The next 64 random bits of this rank's stream. Seeded; the seed is the creator's.
   virtual std::uint64_t random_u64() = 0;

@@ -94,7 +94,7 @@ void SerialQueue::run() {
   MonitorLock lock(*state.monitor);
   while (true) {
     while (state.jobs.empty() && !state.closing) {
-      state.monitor->wait(kForever, {"idle", CallSite{}, {}});
+      state.monitor->wait(kForever, {"idle", CallSite{}, {}, true});
     }
     if (state.jobs.empty()) return;
     const std::shared_ptr<Job> job = std::move(state.jobs.front());
@@ -103,6 +103,7 @@ void SerialQueue::run() {
     if (!error) {
       state.monitor->unlock();
       try {
+        state.runtime.begin_operation(job->description, job->site);
         job->body();
       } catch (...) {
         error = std::current_exception();

@@ -1,0 +1,21 @@
+#include "simulator/context.h"
+
+#include "simulator/check.h"
+
+namespace ddproof::sim {
+
+Context::Context(Stack stack, void (*entry)(void*), void* argument)
+    : saved_(boost::context::detail::make_fcontext(stack.top(), stack.bytes, &Context::start)),
+      entry_(entry),
+      argument_(argument) {
+  side_.set_bounds(stack.bottom, stack.bytes);
+}
+
+void Context::start(boost::context::detail::transfer_t transfer) {
+  Context* self = static_cast<Handover*>(transfer.data)->to;
+  self->arrive(transfer);
+  self->entry_(self->argument_);
+  SIM_CHECK(!"the entry of a context must finish()");
+}
+
+}  // namespace ddproof::sim

@@ -1,0 +1,87 @@
+// A flow of control with a stack of its own, and the switch from one to another: the only place
+// that knows Boost.Context.
+//
+// Besides the registers, a switch exchanges the two words in which the C++ runtime keeps the
+// exceptions that are caught or in flight on this thread; without that, two fibers that switch
+// inside a handler exchange their exceptions (Boost.Context leaves them alone).
+//
+// Invariants: exactly one of the Contexts that switch to each other runs; a Context's code never
+// returns, its last act is to switch away for good.
+// Threads: all Contexts that switch to each other live on one thread.
+#pragma once
+
+#include <cxxabi.h>
+
+#include <boost/context/detail/fcontext.hpp>
+#include <cstdlib>
+
+#include "simulator/sanitizers.h"
+#include "simulator/stack.h"
+
+namespace ddproof::sim {
+
+class Context {
+ public:
+  // The code that runs already, on the thread's own stack.
+  Context() = default;
+  // `entry(argument)` starts at the first switch to it. The stack stays the caller's.
+  Context(Stack stack, void (*entry)(void*), void* argument);
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // Runs `to` until something switches back. Requires: this one runs, and `to` is another.
+  // In the header, because returns after a switch are always predicted wrong: the fewer the better.
+  void switch_to(Context& to) {
+    exchange_exceptions(to);
+    side_.leave(to.side_, false);
+    Handover handover{this, &to};
+    arrive(boost::context::detail::jump_fcontext(to.saved_, &handover));
+  }
+
+  // As switch_to(); this one never runs again.
+  [[noreturn]] void finish(Context& to) {
+    exchange_exceptions(to);
+    side_.leave(to.side_, true);
+    Handover handover{this, &to};
+    boost::context::detail::jump_fcontext(to.saved_, &handover);
+    std::abort();
+  }
+
+  // How many exceptions are in flight in it. Requires: it does not run.
+  unsigned uncaught_exceptions() const { return exceptions_.uncaught; }
+
+ private:
+  // The layout of __cxa_eh_globals (Itanium C++ ABI, exception handling, 2.2.2).
+  struct ExceptionGlobals {
+    void* caught = nullptr;
+    unsigned uncaught = 0;
+  };
+
+  // What a switch passes to the other side; it lies on the stack of `from`.
+  struct Handover {
+    Context* from;
+    Context* to;
+  };
+
+  void exchange_exceptions(Context& to) {
+    auto* globals = reinterpret_cast<ExceptionGlobals*>(abi::__cxa_get_globals());
+    exceptions_ = *globals;
+    *globals = to.exceptions_;
+  }
+
+  void arrive(boost::context::detail::transfer_t transfer) {
+    Context* from = static_cast<Handover*>(transfer.data)->from;
+    from->saved_ = transfer.fctx;
+    side_.enter(from->side_);
+  }
+
+  static void start(boost::context::detail::transfer_t transfer);
+
+  boost::context::detail::fcontext_t saved_ = nullptr;
+  ExceptionGlobals exceptions_;
+  [[no_unique_address]] SanitizerSide side_;
+  void (*entry_)(void*) = nullptr;
+  void* argument_ = nullptr;
+};
+
+}  // namespace ddproof::sim

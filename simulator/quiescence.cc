@@ -1,0 +1,148 @@
+// What a Simulation does when no fiber can run and no event is left, and how it ends.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "simulator/check.h"
+#include "simulator/simulation.h"
+#include "simulator/verdict.h"
+
+namespace ddproof::sim {
+namespace {
+
+// The unwinding allowance after the event limit: enough for destructors, not for another livelock.
+constexpr std::uint64_t kUnwindEvents = 1'000'000;
+
+}  // namespace
+
+bool Simulation::is_unwinding(const Fiber& fiber) const {
+  return fiber.context_->uncaught_exceptions() > 0;
+}
+
+// One step towards the end; false when every fiber has ended.
+bool Simulation::at_quiescence() {
+  if (fibers_.empty()) return false;
+  const bool blocked = std::any_of(fibers_.begin(), fibers_.end(), [](const auto& fiber) {
+    return fiber->state_ == Fiber::State::kWaiting && fiber->reason_->kind != WaitKind::kIdle &&
+           !fiber->killed_;
+  });
+  if (blocked) {
+    if (report_.verdict == Verdict::kNone) give_deadlock_verdict();
+    if (interrupt_deadlocked()) return true;
+  }
+  return kill_all() || abandon_all();
+}
+
+void Simulation::give_deadlock_verdict() {
+  // A rank's fibers often wait for each other; those that wait for other ranks are the cause.
+  std::map<int, std::vector<const Fiber*>> blocked;
+  for (const auto& fiber : fibers_) {
+    if (fiber->state_ != Fiber::State::kWaiting || fiber->killed_) continue;
+    if (fiber->reason_->kind != WaitKind::kIdle) blocked[fiber->rank_].push_back(fiber.get());
+  }
+  std::vector<WaitingRank> waiting;
+  for (auto& [rank, fibers] : blocked) {
+    std::sort(fibers.begin(), fibers.end(), [](const Fiber* a, const Fiber* b) {
+      const bool a_knows = !a->reason_->ranks.empty(), b_knows = !b->reason_->ranks.empty();
+      return a_knows != b_knows ? a_knows : a->id_ < b->id_;
+    });
+    const Fiber& cause = *fibers.front();
+    const WaitReason& told = cause.activity_.what.empty() ? *cause.reason_ : cause.activity_;
+    const auto& ranks = cause.reason_->ranks;
+    waiting.push_back({rank, std::string(told.what), format_site(told.file, told.line),
+                       std::vector<int>(ranks.begin(), ranks.end())});
+  }
+  std::vector<std::string> fates;
+  for (const RankState& state : ranks_) {
+    if (state.crashed) {
+      fates.push_back("crashed at " + format_time(state.died_at));
+    } else if (state.hung) {
+      fates.push_back("hangs since " + format_time(state.died_at));
+    } else {
+      fates.push_back(state.report.error ? "has failed" : "has returned");
+    }
+  }
+  const std::vector<std::string_view> views(fates.begin(), fates.end());
+  DeadlockText verdict = describe_deadlock(now_, std::move(waiting), views);
+  report_.verdict = Verdict::kDeadlock;
+  report_.verdict_text = std::move(verdict.text);
+  report_.verdict_culprits = std::move(verdict.culprits);
+  record(EventKind::kDeadlock, -1, -1, 0, report_.verdict_text);
+}
+
+// Ends ordinary waits with DeadlockError; when there are none, those of locks and joins too.
+bool Simulation::interrupt_deadlocked() {
+  for (const WaitKind kind : {WaitKind::kCall, WaitKind::kCleanup}) {
+    std::vector<Fiber*> victims;
+    for (const auto& fiber : fibers_) {
+      if (fiber->state_ != Fiber::State::kWaiting || fiber->reason_->kind != kind) continue;
+      if (!is_unwinding(*fiber) && !fiber->killed_) victims.push_back(fiber.get());
+    }
+    if (victims.empty()) continue;
+    std::sort(victims.begin(), victims.end(),
+              [](const Fiber* a, const Fiber* b) { return a->id_ < b->id_; });
+    for (Fiber* fiber : victims) make_ready(*fiber, Fiber::WakeUp::kDeadlock);
+    return true;
+  }
+  return false;
+}
+
+void Simulation::stop_at_event_limit() {
+  if (report_.verdict == Verdict::kNone) {
+    report_.verdict = Verdict::kEventLimit;
+    report_.verdict_text = "event limit of " + std::to_string(event_count_max_) +
+                           " reached at t=" + format_time(now_) +
+                           ": the ranks go round in circles, or the limit is too low";
+  }
+  record(EventKind::kEventLimit, -1);
+  stopped_ = true;
+  event_count_max_ = events_ + kUnwindEvents;
+  kill_all();
+}
+
+// Unwinds every fiber that can be unwound; false when there is none.
+bool Simulation::kill_all() {
+  std::vector<Fiber*> victims;
+  for (const auto& fiber : fibers_) {
+    if (std::exchange(fiber->killed_, true)) continue;
+    victims.push_back(fiber.get());
+  }
+  std::sort(victims.begin(), victims.end(),
+            [](const Fiber* a, const Fiber* b) { return a->id_ < b->id_; });
+  for (Fiber* fiber : victims) {
+    const bool asleep =
+        fiber->state_ == Fiber::State::kWaiting || fiber->state_ == Fiber::State::kFrozen;
+    if (asleep) make_ready(*fiber, Fiber::WakeUp::kKilled);
+  }
+  return !victims.empty();
+}
+
+// The last resort: what is left neither runs nor unwinds. Stacks stay mapped until the end.
+bool Simulation::abandon_all() {
+  report_.abandoned += fibers_.size();
+  for (const auto& fiber : fibers_) {
+    fiber->state_ = Fiber::State::kEnded;
+    if (fiber->timer_index_ != 0) timers_of(*fiber).remove(*fiber);
+  }
+  std::move(fibers_.begin(), fibers_.end(), std::back_inserter(abandoned_));
+  fibers_.clear();
+  return false;
+}
+
+Report Simulation::make_report() {
+  report_.digest = digest_.value();
+  report_.virtual_time = now_;
+  report_.switches = switches_;
+  report_.events = events_;
+  for (RankState& state : ranks_) {
+    if (state.report.error) state.report.outcome = RankOutcome::kThrew;
+    if (state.hung) state.report.outcome = RankOutcome::kHung;
+    if (state.crashed) state.report.outcome = RankOutcome::kCrashed;
+    report_.messages += state.report.messages_sent;
+    report_.bytes += state.report.bytes_sent;
+    report_.ranks.push_back(state.report);
+  }
+  return std::move(report_);
+}
+
+}  // namespace ddproof::sim

@@ -1,0 +1,50 @@
+// What a run came to. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "simulator/time.h"
+
+namespace ddproof::sim {
+
+enum class RankOutcome : std::uint8_t {
+  kReturned,
+  kThrew,
+  kCrashed,
+  kHung,
+  kStopped,  // unwound because the run ended: the event limit
+};
+
+struct RankReport {
+  RankOutcome outcome = RankOutcome::kReturned;
+  std::exception_ptr error;  // kThrew: what its main threw
+  std::uint64_t messages_sent = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t messages_received = 0;
+  std::uint64_t bytes_received = 0;
+};
+
+enum class Verdict : std::uint8_t {
+  kNone,        // every main returned, threw, crashed or hung on its own account
+  kDeadlock,    // at some point no fiber could ever go on
+  kEventLimit,  // stopped at event_count_max: a livelock, or the limit is too low
+};
+
+struct Report {
+  std::vector<RankReport> ranks;
+  Verdict verdict = Verdict::kNone;
+  std::string verdict_text;  // who waits for what, in which call, at which line, for whom
+  std::vector<int> verdict_culprits;
+  std::uint64_t digest = 0;
+  Time virtual_time = 0;
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t switches = 0;  // how often a fiber got the processor
+  std::uint64_t events = 0;
+  std::uint64_t abandoned = 0;  // fibers that could not be unwound; what they owned is lost
+};
+
+}  // namespace ddproof::sim

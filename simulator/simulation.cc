@@ -1,0 +1,322 @@
+#include "simulator/simulation.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "simulator/check.h"
+
+namespace ddproof::sim {
+namespace {
+
+// A fiber that goes on waiting after so many RankKilled swallows them; it is left behind.
+constexpr int kKillCountMax = 1000;
+
+}  // namespace
+
+Fiber::Fiber(Simulation& simulation, std::uint64_t id, int rank, std::string name,
+             std::function<void()> body)
+    : id_(id),
+      rank_(rank),
+      simulation_(simulation),
+      name_(std::move(name)),
+      body_(std::move(body)) {}
+
+Simulation::Simulation(const SimulationOptions& options)
+    : scheduler_(options.scheduler),
+      faults_(options.faults),
+      trace_(options.trace),
+      stacks_(options.stacks),
+      event_count_max_(options.event_count_max),
+      patience_runs_out_(options.patience_runs_out),
+      digest_(options.seed) {
+  if (options.ranks < 1) {
+    throw std::invalid_argument("a simulation needs at least one rank, got " +
+                                std::to_string(options.ranks));
+  }
+  if (scheduler_ == nullptr) scheduler_ = &own_scheduler_.emplace();
+  if (stacks_ == nullptr) stacks_ = &own_stacks_.emplace();
+  scheduler_->begin_run(options.seed);
+  ranks_.resize(static_cast<std::size_t>(options.ranks));
+  SplitMix64 seeds(options.seed);
+  for (RankState& state : ranks_) state.random = SplitMix64(seeds.next());
+}
+
+Simulation::~Simulation() {
+  SIM_CHECK(current_ == nullptr);
+  for (const auto& fiber : fibers_) stacks_->release(fiber->stack_);
+  for (const auto& fiber : abandoned_) stacks_->release(fiber->stack_);
+}
+
+std::shared_ptr<Fiber> Simulation::spawn(int rank, std::string name, std::function<void()> body) {
+  SIM_CHECK(0 <= rank && rank < ranks());
+  auto fiber =
+      std::make_shared<Fiber>(*this, ++fiber_count_, rank, std::move(name), std::move(body));
+  fiber->stack_ = stacks_->acquire();
+  fiber->context_.emplace(fiber->stack_, &Simulation::fiber_entry, fiber.get());
+  RankState& state = state_of(rank);
+  fiber->is_main_ = !std::exchange(state.has_main, true);
+  fiber->killed_ = state.crashed || stopped_;
+  fiber->hung_ = state.hung;
+  fiber->index_ = fibers_.size();
+  fibers_.push_back(fiber);
+  record(EventKind::kSpawn, rank, -1, fiber->id_, fiber->name_);
+  ready_.push({fiber.get(), fiber->id_, rank});
+  return fiber;
+}
+
+Report Simulation::run() {
+  while (true) {
+    if (Fiber* next = choose_next()) {
+      start_running(*next);
+      main_.switch_to(*next->context_);
+      Fiber* last = std::exchange(current_, nullptr);  // who came back, not who was sent
+      if (last != nullptr && last->ended()) retire(*last);
+    } else if (events_ > event_count_max_ && !stopped_) {
+      stop_at_event_limit();
+    } else if (!at_quiescence()) {
+      return make_report();
+    }
+  }
+}
+
+// The fiber that runs next, after letting time pass if need be; null when run() has to decide.
+Fiber* Simulation::choose_next() {
+  while (events_ <= event_count_max_ || stopped_) {
+    if (ready_.empty()) {
+      if (!fire_due()) return nullptr;
+      continue;
+    }
+    const auto runnable = ready_.entries();
+    std::size_t index = 0;
+    if (runnable.size() > 1) {
+      index = scheduler_->next(runnable);
+      SIM_CHECK(index < runnable.size());
+    }
+    Fiber& fiber = *ready_.take(index).fiber;
+    if (!fiber.hung_ || fiber.killed_) return &fiber;
+    fiber.state_ = Fiber::State::kFrozen;
+  }
+  return nullptr;
+}
+
+void Simulation::start_running(Fiber& fiber) {
+  ++switches_;
+  fiber.state_ = Fiber::State::kRunning;
+  current_ = &fiber;
+  record(EventKind::kRun, fiber.rank_);
+}
+
+// Lets others run until it is the running fiber's turn again. Straight to the next fiber: a detour
+// over run() would double the price.
+void Simulation::give_way() {
+  Fiber& self = *std::exchange(current_, nullptr);
+  Fiber* next = choose_next();
+  if (next == nullptr) {
+    self.context_->switch_to(main_);
+    return;
+  }
+  start_running(*next);
+  if (next != &self) self.context_->switch_to(*next->context_);
+}
+
+void Simulation::fiber_entry(void* fiber) {
+  auto& self = *static_cast<Fiber*>(fiber);
+  self.simulation_.run_body(self);
+  self.context_->finish(self.simulation_.main_);
+}
+
+void Simulation::run_body(Fiber& fiber) {
+  try {
+    const std::function<void()> body = std::exchange(fiber.body_, nullptr);
+    if (!fiber.killed_) body();
+  } catch (const RankKilled&) {
+    SIM_CHECK(fiber.killed_);
+    if (fiber.is_main_) state_of(fiber.rank_).report.outcome = RankOutcome::kStopped;
+  } catch (...) {
+    fiber.error_ = std::current_exception();
+  }
+  fiber.state_ = Fiber::State::kEnded;
+}
+
+void Simulation::retire(Fiber& fiber) {
+  record(EventKind::kEnd, fiber.rank_, -1, fiber.id_);
+  if (fiber.is_main_) {
+    RankState& state = state_of(fiber.rank_);
+    state.main_ended = true;
+    state.report.error = fiber.error_;
+  }
+  for (const auto& joiner : fiber.joiners_) wake(*joiner);
+  fiber.joiners_.clear();
+  fiber.context_.reset();
+  stacks_->release(fiber.stack_);
+  const std::size_t index = fiber.index_;
+  std::swap(fibers_[index], fibers_.back());
+  fibers_[index]->index_ = index;
+  fibers_.pop_back();  // may destroy `fiber`
+}
+
+void Simulation::record(EventKind kind, int rank, int peer, std::uint64_t value,
+                        std::string_view label) {
+  ++events_;
+  const Event event{now_, kind, rank, peer, current_ == nullptr ? 0 : current_->id_, value, label};
+  digest_.add(event);
+  if (trace_ != nullptr) trace_->on_event(event);
+}
+
+void Simulation::schedule(Time time, const Action& action) {
+  SIM_CHECK(time >= now_);
+  queue_.push({time, ++sequence_, action});
+}
+
+// Advances to the next point in time at which something is due and lets all of it happen.
+bool Simulation::fire_due() {
+  Time time = kNever;
+  if (!queue_.empty()) time = queue_.first().time;
+  if (!deadlines_.empty()) time = std::min(time, deadlines_.first().time);
+  if (!patience_.empty() && (time != kNever || patience_runs_out_)) {
+    time = std::min(time, patience_.first().time);
+  }
+  if (time == kNever) return false;
+  now_ = time;
+  for (TimerHeap* timers : {&deadlines_, &patience_}) {
+    while (!timers->empty() && timers->first().time == now_) {
+      Fiber& fiber = *timers->first().fiber;
+      record(EventKind::kDeadline, fiber.rank_, -1, fiber.id_);
+      make_ready(fiber, Fiber::WakeUp::kDeadline);
+    }
+  }
+  while (!queue_.empty() && queue_.first().time == now_) {
+    const Action action = queue_.pop().action;
+    action.run(action.target, action.argument);
+  }
+  return true;
+}
+
+void Simulation::make_ready(Fiber& fiber, Fiber::WakeUp wake_up) {
+  if (fiber.timer_index_ != 0) timers_of(fiber).remove(fiber);
+  fiber.state_ = Fiber::State::kReady;
+  fiber.wake_up_ = wake_up;
+  ready_.push({&fiber, fiber.id_, fiber.rank_});
+}
+
+void Simulation::wake(Fiber& fiber) {
+  if (fiber.state_ == Fiber::State::kWaiting) make_ready(fiber, Fiber::WakeUp::kNotified);
+}
+
+void Simulation::throw_if_killed(Fiber& fiber, WaitKind kind) {
+  if (!fiber.killed_ || kind == WaitKind::kCleanup || std::uncaught_exceptions() > 0) return;
+  if (++fiber.kill_count_ > kKillCountMax) forget_for_ever(fiber);
+  throw RankKilled{};
+}
+
+// Parks a running fiber that cannot be ended; abandon_all() collects it.
+void Simulation::forget_for_ever(Fiber& fiber) {
+  const WaitReason reason{"a handler that swallows every exception"};
+  fiber.reason_ = &reason;
+  while (true) {
+    fiber.state_ = Fiber::State::kFrozen;
+    give_way();
+  }
+}
+
+bool Simulation::wait(const WaitReason& reason, Deadline deadline) {
+  SIM_CHECK(current_ != nullptr);
+  Fiber& self = *current_;
+  throw_if_killed(self, reason.kind);
+  if (deadline.at <= now_) return false;
+  if (deadline.at != kNever) {
+    self.timer_is_patience_ = deadline.is_patience;
+    timers_of(self).set(self, deadline.at, ++sequence_);
+  }
+  self.reason_ = &reason;
+  self.state_ = Fiber::State::kWaiting;
+  record(EventKind::kWait, self.rank_, reason.ranks.size() == 1 ? reason.ranks[0] : -1, 0,
+         reason.what);
+  give_way();
+  self.reason_ = nullptr;
+  throw_if_killed(self, reason.kind);
+  switch (self.wake_up_) {
+    case Fiber::WakeUp::kDeadline: return false;
+    case Fiber::WakeUp::kDeadlock:
+      throw DeadlockError(report_.verdict_text, report_.verdict_culprits);
+    case Fiber::WakeUp::kNotified:
+    case Fiber::WakeUp::kKilled: return true;
+  }
+  return true;
+}
+
+void Simulation::sleep(Time duration, std::string_view what) {
+  const Time end = add_time(now_, std::max<Time>(duration, 0));
+  if (end == now_) {  // a turn for the others
+    Fiber& self = *current_;
+    throw_if_killed(self, WaitKind::kCall);
+    make_ready(self, Fiber::WakeUp::kNotified);
+    give_way();
+    throw_if_killed(self, WaitKind::kCall);
+    return;
+  }
+  const WaitReason reason{.what = what};
+  while (now_ < end) wait(reason, {.at = end});
+}
+
+void Simulation::join(Fiber& fiber) {
+  const WaitReason reason{.what = "join", .kind = WaitKind::kCleanup};
+  while (!fiber.ended()) {
+    fiber.joiners_.push_back(fibers_[current_->index_]);
+    wait(reason);
+  }
+}
+
+void Simulation::begin_operation(std::string_view what, const char* file, int line) {
+  Fiber& self = *current_;
+  self.activity_ = {.what = what, .file = file, .line = line};
+  const std::uint64_t number = ++state_of(self.rank_).operations;
+  record(EventKind::kActivity, self.rank_, -1, number, what);
+  if (faults_ == nullptr) return;
+  switch (faults_->on_operation(self.rank_, number)) {
+    case RankFate::kLives: return;
+    case RankFate::kCrashes: crash(self.rank_); return;
+    case RankFate::kHangs: hang(self.rank_); return;
+  }
+}
+
+bool Simulation::is_alive(int rank) const {
+  const RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  return !state.crashed && !state.hung;
+}
+
+void Simulation::on_crash(std::function<void(int)> observer) {
+  crash_observers_.push_back(std::move(observer));
+}
+
+void Simulation::crash(int rank) {
+  RankState& state = state_of(rank);
+  if (state.crashed) return;
+  state.crashed = true;
+  state.died_at = now_;
+  record(EventKind::kCrash, rank);
+  for (const auto& observer : crash_observers_) observer(rank);
+  bool own = false;
+  for (const auto& fiber : fibers_) {
+    if (fiber->rank_ != rank) continue;
+    fiber->killed_ = true;
+    own = own || fiber.get() == current_;
+    const bool asleep =
+        fiber->state_ == Fiber::State::kWaiting || fiber->state_ == Fiber::State::kFrozen;
+    if (asleep) make_ready(*fiber, Fiber::WakeUp::kKilled);
+  }
+  if (own) throw_if_killed(*current_, WaitKind::kCall);
+}
+
+void Simulation::hang(int rank) {
+  RankState& state = state_of(rank);
+  if (state.crashed || state.hung) return;
+  state.hung = true;
+  state.died_at = now_;
+  record(EventKind::kHang, rank);
+  for (const auto& fiber : fibers_) fiber->hung_ = fiber->hung_ || fiber->rank_ == rank;
+  if (current_ != nullptr && current_->rank_ == rank) sleep(0);
+}
+
+}  // namespace ddproof::sim

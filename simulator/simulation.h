@@ -1,0 +1,185 @@
+// The simulator's core: fibers of many ranks on one thread, virtual time, one event at a time, one
+// source of choices.
+//
+// Invariants:
+//   I1  now() never goes back.
+//   I2  Events run in (time, sequence) order; at one point in time, first the events that are due,
+//       then fibers until all of them wait.
+//   I3  Every choice comes from the Scheduler, every rank's randomness from a stream of its own;
+//       both from the seed. So program, scheduler and seed fix the run.
+//   I4  digest() folds in every event. Equal digests mean equal runs.
+//   I5  run() always returns: when all fibers have ended, after a deadlock (no fiber can run and no
+//       event is left) at once, and at the event limit.
+//
+// What a deadlock does: every fiber that waits gets DeadlockError out of its wait, so that
+// destructors run and everybody learns the verdict. What the death of a rank does: each of its
+// fibers gets RankKilled out of its wait, now and in every later wait. A wait that a fiber makes
+// while it unwinds is never ended by an exception; a fiber that can be ended in no other way is
+// abandoned, and the report counts it.
+//
+// Threads: a Simulation is used by one thread. Nothing here is global: many Simulations may run
+// side by side on many threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "simulator/event.h"
+#include "simulator/event_queue.h"
+#include "simulator/fault.h"
+#include "simulator/fiber.h"
+#include "simulator/random.h"
+#include "simulator/report.h"
+#include "simulator/run_queue.h"
+#include "simulator/scheduler.h"
+#include "simulator/stack.h"
+#include "simulator/time.h"
+#include "simulator/timer_heap.h"
+#include "simulator/wait.h"
+
+namespace ddproof::sim {
+
+// All pointers are borrowed for the life of the Simulation; null takes the stated default.
+struct SimulationOptions {
+  int ranks = 1;
+  std::uint64_t seed = 0;
+  std::uint64_t event_count_max = 10'000'000'000;
+  bool patience_runs_out = false;  // true: no deadlock verdict while any deadline is left
+  Scheduler* scheduler = nullptr;  // RoundRobin
+  FaultHook* faults = nullptr;     // no faults
+  TraceSink* trace = nullptr;      // no trace
+  StackPool* stacks = nullptr;     // one of its own; pass one to reuse stacks over many runs
+};
+
+class Simulation {
+ public:
+  // Throws std::invalid_argument unless options.ranks > 0.
+  explicit Simulation(const SimulationOptions& options);
+  // Fibers that never ran are dropped. Requires: run() is not in progress.
+  ~Simulation();
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+
+  // Makes a fiber of a rank; the rank's first one is its main. It runs when the scheduler says so.
+  // Requires: 0 <= rank < ranks.
+  std::shared_ptr<Fiber> spawn(int rank, std::string name, std::function<void()> body);
+  // Runs until every fiber has ended (I5). Call once. Never throws what fibers throw: see Report.
+  Report run();
+
+  int ranks() const { return static_cast<int>(ranks_.size()); }
+  Time now() const { return now_; }
+  std::uint64_t digest() const { return digest_.value(); }
+  Scheduler& scheduler() { return *scheduler_; }
+  FaultHook* faults() { return faults_; }
+  // The next bits of the rank's own stream, whatever the schedule.
+  std::uint64_t random_u64(int rank) { return state_of(rank).random.next(); }
+  bool is_alive(int rank) const;
+  RankReport& traffic(int rank) { return state_of(rank).report; }
+
+  // The fiber that runs, or null outside of fibers.
+  Fiber* current() const { return current_; }
+  // Counts and digests an event, and gives it to the trace.
+  void record(EventKind kind, int rank, int peer = -1, std::uint64_t value = 0,
+              std::string_view label = {});
+  // Runs `action` at `time` on no fiber's stack: it must not wait. Requires: time >= now().
+  void schedule(Time time, const Action& action);
+
+  // --- From a fiber only ---
+
+  // Waits until wake(). False when the deadline passed. Wake-ups may be spurious: loop.
+  // Throws DeadlockError and RankKilled as the reason's kind says.
+  bool wait(const WaitReason& reason, Deadline deadline = {});
+  // Returns when virtual time has passed; at zero or less, lets others run first.
+  void sleep(Time duration, std::string_view what = "sleep");
+  // Returns when `fiber` has ended. Does not look at its error.
+  void join(Fiber& fiber);
+  // States which operation the running fiber is in: traces and verdicts print it. Asks the fault
+  // hook, so it may throw RankKilled. The texts must stay valid until the next call.
+  void begin_operation(std::string_view what, const char* file, int line);
+  // What the running fiber is in; empty text: nothing.
+  const WaitReason& operation() const { return current_->activity_; }
+
+  // --- From a fiber or an action ---
+
+  // Makes a waiting fiber runnable; does nothing otherwise.
+  void wake(Fiber& fiber);
+  // The rank dies: observers are told, then its fibers unwind. Throws RankKilled when it is the
+  // running fiber's own rank. Does nothing to a dead rank.
+  void crash(int rank);
+  // The rank falls silent: its fibers never run again. Unwound when the run is over.
+  void hang(int rank);
+  // `observer(rank)` is called in crash(), before anything unwinds.
+  void on_crash(std::function<void(int rank)> observer);
+
+ private:
+  struct RankState {
+    SplitMix64 random{0};
+    RankReport report;
+    std::uint64_t operations = 0;
+    bool has_main = false;
+    bool main_ended = false;
+    bool crashed = false;
+    bool hung = false;
+    Time died_at = 0;
+  };
+
+  RankState& state_of(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  static void fiber_entry(void* fiber);
+  void run_body(Fiber& fiber);
+  Fiber* choose_next();
+  void start_running(Fiber& fiber);
+  void give_way();
+  void retire(Fiber& fiber);
+  bool fire_due();
+  void make_ready(Fiber& fiber, Fiber::WakeUp wake_up);
+  void throw_if_killed(Fiber& fiber, WaitKind kind);
+  void forget_for_ever(Fiber& fiber);
+  TimerHeap& timers_of(const Fiber& fiber) {
+    return fiber.timer_is_patience_ ? patience_ : deadlines_;
+  }
+
+  // Quiescence: quiescence.cc.
+  bool at_quiescence();
+  void give_deadlock_verdict();
+  bool interrupt_deadlocked();
+  void stop_at_event_limit();
+  bool kill_all();
+  bool abandon_all();
+  bool is_unwinding(const Fiber& fiber) const;
+  Report make_report();
+
+  Scheduler* scheduler_;
+  FaultHook* faults_;
+  TraceSink* trace_;
+  StackPool* stacks_;
+  std::optional<RoundRobin> own_scheduler_;
+  std::optional<StackPool> own_stacks_;
+  std::uint64_t event_count_max_;
+  bool patience_runs_out_;
+
+  Time now_ = 0;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t events_ = 0;
+  std::uint64_t switches_ = 0;
+  std::uint64_t fiber_count_ = 0;
+  Digest digest_;
+  EventQueue queue_;
+  TimerHeap deadlines_;
+  TimerHeap patience_;
+  RunQueue ready_;
+  Fiber* current_ = nullptr;
+  Context main_;  // run(), which is left while fibers switch from one to the next
+  bool stopped_ = false;
+  std::vector<RankState> ranks_;
+  std::vector<std::function<void(int)>> crash_observers_;
+  std::vector<std::shared_ptr<Fiber>> fibers_;     // not ended
+  std::vector<std::shared_ptr<Fiber>> abandoned_;  // with their stacks: others may point into them
+  Report report_;
+};
+
+}  // namespace ddproof::sim

@@ -1,0 +1,46 @@
+// Stacks for fibers: mapped lazily (only touched pages cost memory), with a wide guard below so
+// that an overflow faults instead of writing into a neighbour. 1 MiB holds what libraries take
+// (Eigen puts up to 256 KiB of temporaries on the stack); the guard is wider than any of their
+// frames, because one large alloca could jump over a single page.
+//
+// The tops of the stacks lie at different places of their pages ("cache colouring"): tops at equal
+// places would all compete for the same few lines of the first-level cache.
+//
+// Limit: two mappings per stack, and Linux allows 65,530 per process by default
+// (vm.max_map_count), so about 32,700 live stacks.
+// Threads: a StackPool belongs to one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace ddproof::sim {
+
+inline constexpr std::size_t kStackBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kGuardBytes = std::size_t{128} << 10;
+
+struct Stack {
+  std::byte* bottom = nullptr;  // lowest usable byte
+  std::size_t bytes = 0;
+  std::byte* top() const { return bottom + bytes; }
+};
+
+// Hands out stacks and keeps returned ones for the next fiber.
+class StackPool {
+ public:
+  StackPool() = default;
+  ~StackPool();
+  StackPool(const StackPool&) = delete;
+  StackPool& operator=(const StackPool&) = delete;
+
+  // Throws std::runtime_error with the number of live stacks and the limit when the operating
+  // system gives no more.
+  Stack acquire();
+  void release(Stack stack);
+
+ private:
+  std::vector<Stack> free_;
+  std::size_t mapped_ = 0;
+};
+
+}  // namespace ddproof::sim

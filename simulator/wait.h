@@ -1,0 +1,55 @@
+// Why and until when a fiber waits, and how a wait can end otherwise.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "simulator/time.h"
+
+namespace ddproof::sim {
+
+enum class WaitKind : std::uint8_t {
+  kCall,     // the ordinary kind; a verdict or the rank's death ends it with an exception
+  kIdle,     // a service waiting for work: no part of a deadlock
+  kCleanup,  // locks and joins, which destructors use: ended by an exception only as a last resort
+};
+
+// What a verdict prints. Must stay valid while the fiber waits.
+struct WaitReason {
+  std::string_view what;
+  const char* file = "";
+  int line = 0;
+  std::span<const int> ranks = {};  // the ranks that could end the wait; empty: unknown
+  WaitKind kind = WaitKind::kCall;
+};
+
+// A deadline is either an event of the program (a sleep, a poll), or patience: the limit of a call
+// that hopes to end before. Patience runs out only while something else can still happen: when
+// nothing but patience is left the run is a deadlock, and the verdict comes at once.
+struct Deadline {
+  Time at = kNever;
+  bool is_patience = false;
+};
+
+// Thrown by a wait of kind kCall when no rank can ever go on. The text is the verdict.
+class DeadlockError : public std::runtime_error {
+ public:
+  DeadlockError(const std::string& verdict, std::vector<int> culprits)
+      : std::runtime_error(verdict), culprits_(std::move(culprits)) {}
+  // Ranks that others wait for and that do not wait themselves; empty when it is a circle.
+  const std::vector<int>& culprits() const { return culprits_; }
+
+ private:
+  std::vector<int> culprits_;
+};
+
+// Thrown by every wait of a rank that died, so that its stack unwinds. Not an std::exception: code
+// that handles errors must not stop it.
+struct RankKilled {};
+
+}  // namespace ddproof::sim
