@@ -25,7 +25,15 @@ class MemoryFiles final : public FileSystem {
   // The n-th changing call from now on (0: the next) fails, an append after half of its bytes, and
   // so does every changing call after it: the process has died.
   void die_after(int calls) { calls_left_ = calls; }
-  void revive() { calls_left_ = std::numeric_limits<int>::max(); }
+  // The n-th changing call from now on fails, as on a full disk; later ones work.
+  void fail_once(int calls) {
+    calls_left_ = calls;
+    recovers_ = true;
+  }
+  void revive() {
+    calls_left_ = std::numeric_limits<int>::max();
+    recovers_ = false;
+  }
   bool died() const { return calls_left_ < 0; }
 
   // Direct access for tests.
@@ -102,12 +110,15 @@ class MemoryFiles final : public FileSystem {
   };
 
   void change(const std::string& path, const char* call) {
-    if (calls_left_ < 0 || calls_left_-- == 0) throw DataError(path + ": " + call + ": died");
+    if (calls_left_ >= 0 && calls_left_-- > 0) return;
+    if (recovers_) revive();
+    throw DataError(path + ": " + call + ": failed");
   }
 
   std::map<std::string, std::shared_ptr<Bytes>> files_;
   std::set<std::string> directories_;
   int calls_left_ = std::numeric_limits<int>::max();
+  bool recovers_ = false;
 };
 
 inline MemoryFiles::Bytes as_bytes_of(const std::vector<std::uint8_t>& values) {

@@ -1,0 +1,87 @@
+#include "reference/checkpoint/checkpoint_directory.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "backends/api/error.h"
+#include "reference/checkpoint/training_state.h"
+
+namespace ddproof {
+namespace {
+
+struct Attempt {
+  std::vector<std::byte> bytes;
+  std::string error;  // empty when the bytes are good
+};
+
+Attempt try_read(FileSystem& files, const std::string& path) {
+  Attempt attempt;
+  try {
+    attempt.bytes = read_file(files, path);
+    verify_state(path, attempt.bytes);
+  } catch (const DataError& error) {
+    attempt.error = error.what();
+  }
+  return attempt;
+}
+
+}  // namespace
+
+CheckpointDirectory::CheckpointDirectory(Runtime& runtime, std::string directory)
+    : runtime_(runtime), directory_(std::move(directory)) {}
+
+bool CheckpointDirectory::exists() const {
+  return runtime_.files().exists(newest_path()) || runtime_.files().exists(previous_path());
+}
+
+void CheckpointDirectory::write_temporary(const std::string& path,
+                                          std::span<const std::byte> state) {
+  const std::unique_ptr<File> file = runtime_.files().create(path);
+  file->append(state);
+  file->sync();
+}
+
+void CheckpointDirectory::replace_newest(const std::string& path) {
+  FileSystem& files = runtime_.files();
+  // A damaged newest file must not push out a good previous one.
+  if (files.exists(newest_path()) && try_read(files, newest_path()).error.empty()) {
+    files.rename(newest_path(), previous_path());
+  }
+  files.rename(path, newest_path());
+  files.sync_directory(directory_);
+}
+
+void CheckpointDirectory::save(std::span<const std::byte> state) {
+  FileSystem& files = runtime_.files();
+  files.make_directory(directory_);
+  // Two jobs may have one seed, and two saves one time, but hardly both.
+  const std::string temporary = fmt::format("{}.tmp-{:x}-{:x}", newest_path(),
+                                            runtime_.wall_clock().count(), runtime_.random_u64());
+  try {
+    write_temporary(temporary, state);
+    replace_newest(temporary);
+  } catch (const DataError&) {
+    try {
+      files.remove(temporary);
+    } catch (const DataError&) {
+      // The first failure is the one to report.
+    }
+    throw;
+  }
+}
+
+LoadedCheckpoint CheckpointDirectory::load() const {
+  FileSystem& files = runtime_.files();
+  Attempt newest = try_read(files, newest_path());
+  if (newest.error.empty()) return {newest_path(), std::move(newest.bytes), ""};
+  Attempt previous = try_read(files, previous_path());
+  if (previous.error.empty()) {
+    return {previous_path(), std::move(previous.bytes),
+            fmt::format("{}; going on from {}", newest.error, previous_path())};
+  }
+  throw DataError(
+      fmt::format("no good checkpoint in {}: {}; {}", directory_, newest.error, previous.error));
+}
+
+}  // namespace ddproof

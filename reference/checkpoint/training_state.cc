@@ -1,0 +1,164 @@
+#include "reference/checkpoint/training_state.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <string_view>
+
+#include "backends/api/check.h"
+#include "backends/api/digest.h"
+#include "backends/api/error.h"
+
+namespace ddproof {
+namespace {
+
+constexpr std::string_view kVersionKey = "ddproof.version";
+constexpr std::string_view kVersion = "1";
+constexpr std::string_view kStepKey = "ddproof.step";
+constexpr std::string_view kEpochKey = "ddproof.epoch";
+constexpr std::string_view kPositionKey = "ddproof.position";
+constexpr std::string_view kSeedKey = "ddproof.seed";
+constexpr std::string_view kCounterPrefix = "ddproof.random.";
+constexpr std::string_view kChecksumKey = "ddproof.xxh3";
+// As it stands in the header; the quotes cannot come from a name, where they would be escaped.
+constexpr std::string_view kChecksumText = "\"ddproof.xxh3\":\"";
+constexpr std::string_view kNoChecksum = "0000000000000000";
+
+[[noreturn]] void fail(const std::string& path, const std::string& what) {
+  throw DataError(fmt::format("{}: {}", path, what));
+}
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Where the checksum's digits stand in the file; npos when they do not.
+std::size_t checksum_place(std::span<const std::byte> bytes) {
+  const std::size_t found = as_text(bytes).find(kChecksumText);
+  return found == std::string_view::npos ? found : found + kChecksumText.size();
+}
+
+// Of the file with zeros for the digits at `place`.
+std::string checksum_of(std::vector<std::byte> bytes, std::size_t place) {
+  std::transform(kNoChecksum.begin(), kNoChecksum.end(), bytes.begin() + place,
+                 [](char digit) { return static_cast<std::byte>(digit); });
+  return fmt::format("{:016x}", digest_of(bytes));
+}
+
+template <class Number>
+Number number(const Safetensors& file, std::string_view key, const std::string& text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < Number{0}) {
+    fail(file.path(), fmt::format("metadata {} is '{}', expected a number", key, text));
+  }
+  return value;
+}
+
+template <class Number>
+Number number(const Safetensors& file, std::string_view key) {
+  const auto found = file.metadata().find(std::string(key));
+  if (found == file.metadata().end()) {
+    fail(file.path(), fmt::format("no metadata {}; expected a ddproof checkpoint", key));
+  }
+  return number<Number>(file, key, found->second);
+}
+
+}  // namespace
+
+TrainingProgress read_progress(const Safetensors& file) {
+  TrainingProgress progress;
+  progress.step = number<std::int64_t>(file, kStepKey);
+  progress.epoch = number<std::int64_t>(file, kEpochKey);
+  progress.position = number<std::int64_t>(file, kPositionKey);
+  progress.seed = number<std::uint64_t>(file, kSeedKey);
+  for (const auto& [key, text] : file.metadata()) {
+    if (!key.starts_with(kCounterPrefix)) continue;
+    progress.random_counters[key.substr(kCounterPrefix.size())] =
+        number<std::uint64_t>(file, key, text);
+  }
+  return progress;
+}
+
+Safetensors verify_state(const std::string& path, std::vector<std::byte> bytes) {
+  Safetensors file = Safetensors::decode(path, std::move(bytes));
+  const auto stored = file.metadata().find(std::string(kChecksumKey));
+  const std::size_t place = checksum_place(file.bytes());
+  if (stored == file.metadata().end() || stored->second.size() != kNoChecksum.size() ||
+      place == std::string_view::npos) {
+    fail(path, fmt::format("no metadata {}; expected a ddproof checkpoint", kChecksumKey));
+  }
+  const std::string actual =
+      checksum_of(std::vector(file.bytes().begin(), file.bytes().end()), place);
+  if (actual != stored->second) {
+    fail(path,
+         fmt::format("checksum {}, expected {}; the file is damaged", actual, stored->second));
+  }
+  if (const auto version = number<std::uint64_t>(file, kVersionKey); version != 1) {
+    fail(path, fmt::format("checkpoint version {}, expected {}", version, kVersion));
+  }
+  read_progress(file);
+  return file;
+}
+
+namespace internal {
+
+std::vector<std::byte> encode_state(const TrainingProgress& progress,
+                                    const std::vector<NamedTensor>& tensors) {
+  Metadata metadata;
+  metadata["format"] = "pt";  // what loaders of safetensors ask for
+  metadata[std::string(kVersionKey)] = kVersion;
+  metadata[std::string(kStepKey)] = std::to_string(progress.step);
+  metadata[std::string(kEpochKey)] = std::to_string(progress.epoch);
+  metadata[std::string(kPositionKey)] = std::to_string(progress.position);
+  metadata[std::string(kSeedKey)] = std::to_string(progress.seed);
+  for (const auto& [name, counter] : progress.random_counters) {
+    metadata[std::string(kCounterPrefix) + name] = std::to_string(counter);
+  }
+  metadata[std::string(kChecksumKey)] = kNoChecksum;
+  std::vector<TensorView> views;
+  for (const NamedTensor& tensor : tensors) {
+    views.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.bytes});
+  }
+  std::vector<std::byte> bytes = encode_safetensors(metadata, views);
+  const std::size_t place = checksum_place(bytes);
+  DDPROOF_CHECK(place != std::string_view::npos);
+  const std::string checksum = checksum_of(bytes, place);
+  std::transform(checksum.begin(), checksum.end(), bytes.begin() + place,
+                 [](char digit) { return static_cast<std::byte>(digit); });
+  return bytes;
+}
+
+const TensorView* find_checked(const Safetensors& file, const std::string& name,
+                               const std::string& dtype, const Shape& shape) {
+  const TensorView* view = file.find(name);
+  if (view == nullptr) return nullptr;
+  if (view->dtype != dtype || view->shape != shape) {
+    fail(file.path(),
+         fmt::format("tensor {} is {} [{}], expected {} [{}] as in the model", name, view->dtype,
+                     fmt::join(view->shape, ", "), dtype, fmt::join(shape, ", ")));
+  }
+  return view;
+}
+
+void check_names(const Safetensors& file, const std::vector<std::string>& parameters) {
+  std::set<std::string> known;
+  for (const std::string& name : parameters) {
+    if (file.find(name) == nullptr) {
+      fail(file.path(), fmt::format("no tensor {}, expected every parameter of the model", name));
+    }
+    known.insert(name);
+    known.insert(momentum_name(name));
+  }
+  for (const TensorView& tensor : file.tensors()) {
+    if (known.count(tensor.name) == 0) {
+      fail(file.path(), fmt::format("tensor {} is not in the model", tensor.name));
+    }
+  }
+}
+
+}  // namespace internal
+}  // namespace ddproof
