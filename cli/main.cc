@@ -14,7 +14,11 @@ namespace ddproof {
 namespace {
 
 // To add a subcommand: its row here, its function in subcommand.h, its file in CMakeLists.txt.
-std::vector<Subcommand> subcommands() { return {}; }
+std::vector<Subcommand> subcommands() {
+  return {
+      {"run", "start a program as the ranks of one world on this machine", run_command},
+  };
+}
 
 void print_help(std::ostream& out) {
   out << "ddproof: makes data-parallel training rank-proof\n\nUsage: ddproof SUBCOMMAND "

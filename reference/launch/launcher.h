@@ -1,0 +1,43 @@
+// Starts the ranks of one node, looks after them, and ends as they end: what `ddproof run` does.
+//
+// Rules (SEMANTICS 10, D8; PITFALLS P33, P39-P42):
+//   Ranks    every worker gets the variables that torchrun sets; the launcher hosts the store
+//   Output   of the workers comes out in whole lines, "[rank 3] " before each
+//   Failure  the first worker that fails ends all: SIGTERM, grace, SIGKILL. Its status is the
+//            launcher's: the exit code, or 128 + the signal. Of several found at once, one that was
+//            killed counts as the first, since others fail when they lose it.
+//   Signals  SIGTERM, SIGINT, SIGHUP, SIGQUIT go on to the workers, and the launcher's status is
+//   128 +
+//            the signal; a second one ends the grace. What was ignored at the start stays ignored.
+//   Nothing is left behind: no process, no descriptor, no file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/api/processes.h"
+#include "backends/api/runtime.h"
+
+namespace ddproof {
+
+struct LaunchOptions {
+  int local_world_size = 1;
+  std::string master_addr = "127.0.0.1";  // where the store listens
+  int master_port = 29500;                // 0: any free port
+  Duration grace = std::chrono::seconds(30);
+  std::vector<std::string> command;  // the program and its arguments
+};
+
+// Returns the status to exit with: 0 when all workers returned 0.
+// Throws ConfigError, and leaves nothing running, when the port is in use or the program cannot be
+// started.
+int launch(const LaunchOptions& options, Runtime& runtime, Processes& processes);
+
+// The environment of one worker: `base`, with the variables of the contract (environment.h) and
+// those of torchrun set for `local_rank`. OMP_NUM_THREADS is 1 when there are several workers and
+// nobody set it.
+std::vector<std::string> worker_environment(const std::vector<std::string>& base,
+                                            const LaunchOptions& options, int local_rank,
+                                            const std::string& run_id);
+
+}  // namespace ddproof
