@@ -1,15 +1,18 @@
 // Activations, pooling and the loss as plain loops.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "reference/compute/exp_log.h"
+#include "reference/compute/kernels.h"
 #include "reference/compute/scalar.h"
 #include "reference/compute/shapes.h"
 
 namespace ddproof::internal {
 
-// Index of the first largest element of one window, relative to `plane`; a NaN wins.
+// Index of the first largest element of the window that begins at `first`; a NaN wins, the last if
+// there are several.
 template <class T>
 std::int64_t window_maximum(const Pool2dShape& s, const T* plane, std::int64_t first) {
   std::int64_t best = first;
@@ -22,40 +25,63 @@ std::int64_t window_maximum(const Pool2dShape& s, const T* plane, std::int64_t f
   return best;
 }
 
-template <class T>
-void max_pool2d_forward(const Pool2dShape& s, const T* x, T* y) {
-  for (std::int64_t p = 0; p < s.planes; ++p, x += s.height * s.width) {
+// Calls visit(output index, input index of its window's maximum), in order.
+template <class T, class Visit>
+void for_each_maximum(const Kernels<T>& kernels, const Pool2dShape& s, const T* x, Visit visit) {
+  constexpr std::int64_t kChunk = 64;
+  std::int32_t choice[kChunk];
+  const std::int64_t columns = s.out_width();
+  std::int64_t out = 0;
+  for (std::int64_t p = 0; p < s.planes; ++p) {
     for (std::int64_t r = 0; r < s.out_height(); ++r) {
-      for (std::int64_t c = 0; c < s.out_width(); ++c) {
-        *y++ = x[window_maximum(s, x, (r * s.width + c) * s.stride)];
+      const std::int64_t row = (p * s.height + r * s.stride) * s.width;
+      if (s.kernel != 2 || s.stride != 2) {
+        for (std::int64_t c = 0; c < columns; ++c) {
+          visit(out++, window_maximum(s, x, row + c * s.stride));
+        }
+        continue;
+      }
+      for (std::int64_t c = 0; c < columns; c += kChunk) {
+        const std::int64_t count = std::min(kChunk, columns - c);
+        const std::int64_t first = row + 2 * c;
+        kernels.choose_2x2(x + first, x + first + s.width, choice, count);
+        for (std::int64_t i = 0; i < count; ++i) {
+          visit(out++, first + 2 * i + (choice[i] & 1) + (choice[i] >> 1) * s.width);
+        }
       }
     }
   }
 }
 
 template <class T>
-void max_pool2d_backward(const Pool2dShape& s, const T* x, const T* dy, T* dx) {
+void max_pool2d_forward(const Kernels<T>& kernels, const Pool2dShape& s, const T* x, T* y) {
+  for_each_maximum(kernels, s, x, [&](std::int64_t out, std::int64_t in) { y[out] = x[in]; });
+}
+
+template <class T>
+void max_pool2d_backward(const Kernels<T>& kernels, const Pool2dShape& s, const T* x, const T* dy,
+                         T* dx) {
   std::fill_n(dx, s.planes * s.height * s.width, T{});
-  for (std::int64_t p = 0; p < s.planes; ++p, x += s.height * s.width, dx += s.height * s.width) {
-    for (std::int64_t r = 0; r < s.out_height(); ++r) {
-      for (std::int64_t c = 0; c < s.out_width(); ++c) {
-        T& target = dx[window_maximum(s, x, (r * s.width + c) * s.stride)];
-        target = target + *dy++;
-      }
-    }
-  }
+  for_each_maximum(kernels, s, x,
+                   [&](std::int64_t out, std::int64_t in) { dx[in] = dx[in] + dy[out]; });
 }
 
 template <class T>
 void relu_forward(const T* x, T* y, std::int64_t count) {
   const T zero{};
-  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] <= zero ? zero : x[i];
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T value = x[i];
+    y[i] = value <= zero ? zero : value;
+  }
 }
 
 template <class T>
 void relu_backward(const T* y, const T* dy, T* dx, std::int64_t count) {
   const T zero{};
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] <= zero ? zero : dy[i];
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T gradient = dy[i];
+    dx[i] = y[i] <= zero ? zero : gradient;
+  }
 }
 
 // log softmax = (x - max) - log(sum of exp(x - max)): no overflow for any finite logits.

@@ -20,13 +20,6 @@ namespace ddproof {
 namespace internal {
 
 template <class T>
-concept Ordered = requires(const T& a, const T& b) {
-  a <= b;
-  a > b;
-  a != b;
-};
-
-template <class T>
 concept Transcendental = Ordered<T> && requires(const T& a) {
   fixed_exp(a);
   fixed_log(a);
@@ -143,7 +136,7 @@ void Cpu<T>::conv2d_backward_parameters(const Conv2dShape& shape, const T* dy, c
 template <class T>
 void Cpu<T>::max_pool2d_forward(const Pool2dShape& shape, const T* x, T* y) {
   if constexpr (internal::Ordered<T>) {
-    internal::max_pool2d_forward(shape, x, y);
+    internal::max_pool2d_forward(*kernels_, shape, x, y);
   } else {
     internal::refuse_scalar("max_pool2d", "an order");
   }
@@ -152,7 +145,7 @@ void Cpu<T>::max_pool2d_forward(const Pool2dShape& shape, const T* x, T* y) {
 template <class T>
 void Cpu<T>::max_pool2d_backward(const Pool2dShape& shape, const T* x, const T* dy, T* dx) {
   if constexpr (internal::Ordered<T>) {
-    internal::max_pool2d_backward(shape, x, dy, dx);
+    internal::max_pool2d_backward(*kernels_, shape, x, dy, dx);
   } else {
     internal::refuse_scalar("max_pool2d", "an order");
   }

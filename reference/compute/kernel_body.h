@@ -2,6 +2,7 @@
 //
 //   V::Scalar, V::kWidth                elements of one vector
 //   V::kRows, V::kVectors               the tile of C that stays in registers: kRows x kVectors
+//   V::kOrdered                         whether elements can be compared
 //   zero(), load(p), store(p, v), broadcast(x), fma(a, b, c)
 //
 // Included by one translation unit per instruction set, which is compiled with that set's flags.
@@ -16,6 +17,9 @@
 
 #include "reference/compute/kernels.h"
 
+// Tiles stay in registers only when the loops over them are unrolled.
+#define DDPROOF_UNROLL _Pragma("GCC unroll 16")
+
 namespace ddproof::internal {
 
 template <class V>
@@ -28,9 +32,12 @@ void multiply_tile(const Product<typename V::Scalar>& p, std::int64_t row,
   using T = typename V::Scalar;
   using Vector = typename V::Vector;
   const T* a[Rows];
+  DDPROOF_UNROLL
   for (int i = 0; i < Rows; ++i) a[i] = p.a + p.a_row[row + i];
   Vector sum[Rows][Vectors];
+  DDPROOF_UNROLL
   for (int i = 0; i < Rows; ++i) {
+    DDPROOF_UNROLL
     for (int j = 0; j < Vectors; ++j) {
       if (p.start == Start::kContinue) {
         sum[i][j] = V::load(c + i * c_row + j * V::kWidth);
@@ -43,13 +50,18 @@ void multiply_tile(const Product<typename V::Scalar>& p, std::int64_t row,
     const T* b_row = b + p.b_depth[k];
     const std::int64_t a_offset = p.a_depth[k];
     Vector factor[Vectors];
+    DDPROOF_UNROLL
     for (int j = 0; j < Vectors; ++j) factor[j] = V::load(b_row + j * V::kWidth);
+    DDPROOF_UNROLL
     for (int i = 0; i < Rows; ++i) {
       const Vector a_value = V::broadcast(a[i][a_offset]);
+      DDPROOF_UNROLL
       for (int j = 0; j < Vectors; ++j) sum[i][j] = V::fma(a_value, factor[j], sum[i][j]);
     }
   }
+  DDPROOF_UNROLL
   for (int i = 0; i < Rows; ++i) {
+    DDPROOF_UNROLL
     for (int j = 0; j < Vectors; ++j) V::store(c + i * c_row + j * V::kWidth, sum[i][j]);
   }
 }
@@ -125,7 +137,40 @@ void axpy(typename V::Scalar* to, const typename V::Scalar* from, typename V::Sc
   for (std::int64_t j = i; j < count; ++j) to[j] = y[j - i];
 }
 
+// A NaN moves the choice on, and no number moves it away from a NaN.
 template <class V>
-inline constexpr Kernels<typename V::Scalar> kKernels = {kPanelColumns<V>, multiply<V>, axpy<V>};
+int exceeds(typename V::Scalar value, typename V::Scalar best) {
+  return int(value > best) | int(value != value);
+}
+
+// Selections and arithmetic only, which compilers turn into vector code: branches would be
+// mispredicted every other time.
+template <class V, class T = typename V::Scalar>
+void choose_2x2(const T* __restrict top, const T* __restrict bottom,
+                std::int32_t* __restrict choice, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    T best = top[2 * i];
+    int moves = exceeds<V>(top[2 * i + 1], best);
+    int chosen = moves;
+    best = moves ? top[2 * i + 1] : best;
+    moves = exceeds<V>(bottom[2 * i], best);
+    chosen += (2 - chosen) * moves;
+    best = moves ? bottom[2 * i] : best;
+    moves = exceeds<V>(bottom[2 * i + 1], best);
+    choice[i] = chosen + (3 - chosen) * moves;
+  }
+}
+
+template <class V>
+constexpr Kernels<typename V::Scalar> make_kernels() {
+  Kernels<typename V::Scalar> kernels = {kPanelColumns<V>, multiply<V>, axpy<V>, nullptr};
+  if constexpr (V::kOrdered) kernels.choose_2x2 = choose_2x2<V>;
+  return kernels;
+}
+
+template <class V>
+inline constexpr Kernels<typename V::Scalar> kKernels = make_kernels<V>();
 
 }  // namespace ddproof::internal
+
+#undef DDPROOF_UNROLL

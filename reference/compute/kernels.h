@@ -48,6 +48,10 @@ struct Kernels {
   void (*multiply)(const Product<T>& product);
   // to[i] = fma(factor, from[i], to[i])
   void (*axpy)(T* to, const T* from, T factor, std::int64_t count);
+  // For one row of 2x2 windows, 2 apart, over the input rows `top` and `bottom`: which element is
+  // the first largest (0 and 1 above, 2 and 3 below); a NaN is larger than any number, the last
+  // NaN is chosen. Null where T has no order.
+  void (*choose_2x2)(const T* top, const T* bottom, std::int32_t* choice, std::int64_t count);
 };
 
 // The portable kernels exist for every T (kernel_body.h); the others for float and double.

@@ -10,6 +10,7 @@ struct FloatVector {
   using Scalar = float;
   using Vector = __m512;
   static constexpr int kWidth = 16, kRows = 12, kVectors = 2;
+  static constexpr bool kOrdered = true;
   static Vector zero() { return _mm512_setzero_ps(); }
   static Vector load(const float* p) { return _mm512_loadu_ps(p); }
   static void store(float* p, Vector v) { _mm512_storeu_ps(p, v); }
@@ -21,6 +22,7 @@ struct DoubleVector {
   using Scalar = double;
   using Vector = __m512d;
   static constexpr int kWidth = 8, kRows = 12, kVectors = 2;
+  static constexpr bool kOrdered = true;
   static Vector zero() { return _mm512_setzero_pd(); }
   static Vector load(const double* p) { return _mm512_loadu_pd(p); }
   static void store(double* p, Vector v) { _mm512_storeu_pd(p, v); }

@@ -11,6 +11,13 @@
 namespace ddproof::internal {
 
 template <class T>
+concept Ordered = requires(const T& a, const T& b) {
+  a <= b;
+  a > b;
+  a != b;
+};
+
+template <class T>
 T multiply_add(const T& a, const T& b, const T& c) {
   using std::fma;
   if constexpr (requires { fma(a, b, c); }) {
@@ -24,6 +31,7 @@ template <class T>
 struct PortableVector {
   using Scalar = T;
   static constexpr int kWidth = 4, kRows = 2, kVectors = 2;
+  static constexpr bool kOrdered = Ordered<T>;
   struct Vector {
     T lane[kWidth];
   };
