@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "backends/api/check.h"
-#include "backends/local/port_holder.h"
-#include "backends/local/spawn.h"
+#include "backends/local/os_port_holder.h"
+#include "backends/local/os_spawn.h"
 
 namespace ddproof {
 namespace {

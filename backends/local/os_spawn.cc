@@ -1,4 +1,4 @@
-#include "backends/local/spawn.h"
+#include "backends/local/os_spawn.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>

@@ -1,4 +1,4 @@
-#include "backends/local/port_holder.h"
+#include "backends/local/os_port_holder.h"
 
 #include <filesystem>
 #include <fstream>
