@@ -17,6 +17,7 @@ namespace {
 std::vector<Subcommand> subcommands() {
   return {
       {"run", "start a program as the ranks of one world on this machine", run_command},
+      {"sampler", "print which samples each rank draws", sampler_command},
   };
 }
 

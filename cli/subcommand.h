@@ -35,5 +35,6 @@ struct Subcommand {
 
 // The subcommands, each in the file of its name.
 int run_command(CommandContext& context);
+int sampler_command(CommandContext& context);
 
 }  // namespace ddproof

@@ -1,0 +1,87 @@
+// ddproof sampler: prints which samples each rank draws.
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "backends/api/error.h"
+#include "cli/arguments.h"
+#include "cli/subcommand.h"
+#include "reference/data/distributed_sampler.h"
+
+namespace ddproof {
+namespace {
+
+struct SamplerFlags {
+  SamplerOptions options;
+  std::int64_t epoch = 0;
+  bool one_rank = false;  // only options.rank
+  bool json = false;
+};
+
+// False when only help was asked for.
+bool parse(CommandContext& context, SamplerFlags& flags) {
+  SamplerOptions& options = flags.options;
+  bool no_shuffle = false;
+  Arguments arguments("ddproof sampler", "Prints which samples each rank draws in an epoch.");
+  arguments.number("--length", options.length, 0, DistributedSampler::kMaxLength,
+                   "samples in the data set");
+  arguments.number("--world-size", options.replicas, 1, std::numeric_limits<int>::max(),
+                   "ranks that share the data set");
+  arguments.number("--rank", options.rank, 0, std::numeric_limits<int>::max(),
+                   "print this rank only");
+  arguments.number("--seed", options.seed, "of the order; its sum with the epoch counts");
+  arguments.number("--epoch", flags.epoch, 0, std::numeric_limits<std::int64_t>::max(),
+                   "which epoch's order");
+  arguments.flag("--no-shuffle", no_shuffle, "keep the data set's order");
+  arguments.flag("--drop-last", options.drop_last, "drop the tail instead of padding");
+  arguments.flag("--json", flags.json, "one JSON object");
+  if (!arguments.parse(context.arguments, context.out)) return false;
+  if (!arguments.given("--length")) {
+    throw ConfigError("--length is missing; pass the number of samples");
+  }
+  options.shuffle = !no_shuffle;
+  flags.one_rank = arguments.given("--rank");
+  return true;
+}
+
+void print_list(const IndexList& indices, const char* separator, std::ostream& out) {
+  for (std::int64_t i = 0; i < indices.size(); ++i) out << (i > 0 ? separator : "") << indices[i];
+}
+
+void print_head(const DistributedSampler& sampler, std::ostream& out) {
+  const auto boolean = [](bool value) { return value ? "true" : "false"; };
+  const SamplerOptions& options = sampler.options();
+  out << "{\"length\":" << options.length << ",\"world_size\":" << options.replicas
+      << ",\"seed\":" << options.seed << ",\"epoch\":" << sampler.epoch()
+      << ",\"shuffle\":" << boolean(options.shuffle)
+      << ",\"drop_last\":" << boolean(options.drop_last) << ",\"num_samples\":" << sampler.size()
+      << ",\"total_size\":" << sampler.total_size() << ",\"ranks\":[";
+}
+
+}  // namespace
+
+int sampler_command(CommandContext& context) {
+  SamplerFlags flags;
+  if (!parse(context, flags)) return kExitHolds;
+  const int first = flags.options.rank;
+  const int last = flags.one_rank ? first : flags.options.replicas - 1;
+  for (int rank = first; rank <= last; ++rank) {
+    flags.options.rank = rank;
+    DistributedSampler sampler(flags.options);
+    sampler.set_epoch(flags.epoch);
+    if (flags.json && rank == first) print_head(sampler, context.out);
+    if (flags.json) {
+      context.out << (rank > first ? "," : "") << "{\"rank\":" << rank << ",\"indices\":[";
+      print_list(sampler.indices(), ",", context.out);
+      context.out << "]}";
+    } else {
+      context.out << "rank " << rank << ": ";
+      print_list(sampler.indices(), " ", context.out);
+      context.out << "\n";
+    }
+  }
+  if (flags.json) context.out << "]}\n";
+  return kExitHolds;
+}
+
+}  // namespace ddproof
