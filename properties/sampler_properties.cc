@@ -1,0 +1,193 @@
+#include "properties/sampler_properties.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ddproof {
+namespace {
+
+using Shard = std::vector<std::int64_t>;
+
+std::string show(const SamplerCase& c) {
+  return fmt::format(
+      "length={} replicas={} seed={} epoch={} shuffle={} drop_last={} resume_step={}",
+      c.options.length, c.options.replicas, c.options.seed, c.epoch, c.options.shuffle,
+      c.options.drop_last, c.resume_step);
+}
+
+std::vector<std::string> classes_of(const SamplerCase& c) {
+  std::vector<std::string> classes;
+  const auto& o = c.options;
+  if (o.length < o.replicas) classes.push_back("more ranks than samples");
+  if (o.length == 0) classes.push_back("empty");
+  if (o.length % o.replicas != 0) classes.push_back(o.drop_last ? "tail dropped" : "padded");
+  if (!o.drop_last && o.length > 0 && o.length * 2 <= o.replicas) {
+    classes.push_back("padded more than once");
+  }
+  if (!o.shuffle) classes.push_back("not shuffled");
+  if (c.resume_step > 0) classes.push_back("resumed");
+  return classes;
+}
+
+// Draws and checks one case; holds what the facts are stated on.
+class Partition {
+ public:
+  Partition(const SamplerCase& drawn, const DrawShard& draw) : case_(drawn), draw_(draw) {
+    for (int rank = 0; rank < case_.options.replicas; ++rank) shards_.push_back(shard(rank, 0));
+  }
+
+  std::string check() const {
+    for (const auto fact :
+         {&Partition::equal_shares, &Partition::one_order, &Partition::nothing_lost,
+          &Partition::plain_order, &Partition::exact_resume}) {
+      if (std::string wrong = (this->*fact)(); !wrong.empty()) return wrong;
+    }
+    return "";
+  }
+
+ private:
+  std::int64_t length() const { return case_.options.length; }
+  std::int64_t replicas() const { return case_.options.replicas; }
+
+  std::int64_t share() const {
+    const std::int64_t whole = length() / replicas();
+    const bool uneven = length() % replicas() != 0;
+    return uneven && !case_.options.drop_last ? whole + 1 : whole;
+  }
+
+  Shard shard(int rank, std::int64_t position) const {
+    SamplerOptions options = case_.options;
+    options.rank = rank;
+    return draw_(options, case_.epoch, position);
+  }
+
+  // Requires: equal shares.
+  Shard in_turn() const {
+    Shard order;
+    for (std::int64_t i = 0; i < share(); ++i) {
+      for (const Shard& s : shards_) order.push_back(s[static_cast<std::size_t>(i)]);
+    }
+    return order;
+  }
+
+  std::string equal_shares() const {
+    for (std::size_t rank = 0; rank < shards_.size(); ++rank) {
+      if (static_cast<std::int64_t>(shards_[rank].size()) != share()) {
+        return fmt::format("equal shares: rank {} draws {} samples, expected {}", rank,
+                           shards_[rank].size(), share());
+      }
+    }
+    return "";
+  }
+
+  std::string one_order() const {
+    SamplerOptions alone = case_.options;
+    alone.replicas = 1;
+    const Shard expected = draw_(alone, case_.epoch, 0);
+    const Shard order = in_turn();
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (expected.empty() || order[i] != expected[i % expected.size()]) {
+        return fmt::format("one order: place {} of all ranks holds {}, one rank alone draws {}", i,
+                           order[i], expected.empty() ? -1 : expected[i % expected.size()]);
+      }
+    }
+    return "";
+  }
+
+  std::string nothing_lost() const {
+    std::vector<std::int64_t> drawn(static_cast<std::size_t>(length()));
+    for (std::int64_t index : in_turn()) {
+      if (index < 0 || index >= length()) return fmt::format("nothing lost: drew {}", index);
+      ++drawn[static_cast<std::size_t>(index)];
+    }
+    if (drawn.empty()) return "";
+    const auto [least, most] = std::ranges::minmax(drawn);
+    const std::int64_t left_out = std::ranges::count(drawn, 0);
+    if (case_.options.drop_last) {
+      if (most > 1) return fmt::format("nothing lost: a sample is drawn {} times", most);
+      if (left_out >= replicas()) return fmt::format("nothing lost: {} left out", left_out);
+      return "";
+    }
+    if (left_out > 0) return fmt::format("nothing lost: {} samples are never drawn", left_out);
+    if (most > least + 1) {
+      return fmt::format("nothing lost: one sample is drawn {} times, another {}", most, least);
+    }
+    return "";
+  }
+
+  std::string plain_order() const {
+    if (case_.options.shuffle) return "";
+    const Shard order = in_turn();
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (order[i] != static_cast<std::int64_t>(i) % length()) {
+        return fmt::format("plain order: place {} holds {}", i, order[i]);
+      }
+    }
+    return "";
+  }
+
+  std::string exact_resume() const {
+    if (case_.resume_step == 0) return "";
+    for (int rank = 0; rank < case_.options.replicas; ++rank) {
+      const Shard& whole = shards_[static_cast<std::size_t>(rank)];
+      const Shard rest = shard(rank, case_.resume_step * replicas());
+      if (!std::ranges::equal(rest, Shard(whole.begin() + case_.resume_step, whole.end()))) {
+        return fmt::format("exact resume: rank {} draws other samples after step {}", rank,
+                           case_.resume_step);
+      }
+    }
+    return "";
+  }
+
+  const SamplerCase& case_;
+  const DrawShard& draw_;
+  std::vector<Shard> shards_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> draw_reference_shard(const SamplerOptions& options, std::int64_t epoch,
+                                               std::int64_t position) {
+  DistributedSampler sampler(options);
+  sampler.set_epoch(epoch);
+  return sampler.indices(position).to_vector();
+}
+
+rc::Gen<SamplerCase> sampler_cases() {
+  // Numbers that do not depend on each other shrink best. One length in two is of the size of the
+  // replicas; plain ranges would draw fewer samples than ranks in one case of a hundred.
+  const auto length = rc::gen::oneOf(rc::gen::inRange(0, 65), rc::gen::inRange(0, 301));
+  const auto shuffle = rc::gen::weightedElement<bool>({{3, true}, {1, false}});
+  const auto parts = rc::gen::tuple(length, rc::gen::inRange(1, 65),
+                                    rc::gen::arbitrary<std::uint32_t>(), rc::gen::inRange(0, 100),
+                                    shuffle, rc::gen::arbitrary<bool>(), rc::gen::inRange(0, 20));
+  return rc::gen::map(parts, [](const auto& drawn) {
+    SamplerCase c;
+    c.options.length = std::get<0>(drawn);
+    c.options.replicas = std::get<1>(drawn);
+    c.options.seed = std::get<2>(drawn);
+    c.epoch = std::get<3>(drawn);
+    c.options.shuffle = std::get<4>(drawn);
+    c.options.drop_last = std::get<5>(drawn);
+    // Once nothing is left, the sampler refuses to go on (DistributedSampler::indices).
+    const std::int64_t last_step =
+        std::max<std::int64_t>(0, c.options.length - 1) / c.options.replicas;
+    c.resume_step = std::min<std::int64_t>(std::get<6>(drawn), last_step);
+    return c;
+  });
+}
+
+std::string check_sampler_partition(const SamplerCase& drawn, const DrawShard& draw) {
+  return Partition(drawn, draw).check();
+}
+
+PropertyResult sampler_partition(const PropertyOptions& options, Runtime& runtime,
+                                 const DrawShard& draw) {
+  const Property<SamplerCase> property{
+      "sampler-partition", sampler_cases(), show, classes_of,
+      [&draw](const SamplerCase& c) { return check_sampler_partition(c, draw); }};
+  return run_property(property, options, runtime);
+}
+
+}  // namespace ddproof

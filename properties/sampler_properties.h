@@ -1,0 +1,46 @@
+// Facts of a distributed sampler, over every rank of an epoch together (SEMANTICS section 1):
+//
+//   equal shares     every rank draws the same number of samples: ceil(N/R), or floor with
+//   drop_last one order        taking the ranks in turn gives the order that one rank alone would
+//   draw nothing lost     padded: every sample is drawn, and none twice more often than another;
+//                    drop_last: no sample is drawn twice, and fewer than R are left out
+//   plain order      without shuffle the order is 0, 1, 2, ...
+//   exact resume     continuing at any step draws what an uninterrupted epoch would
+//
+// The sampler under test is a function, so that others can bring their own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "properties/property.h"
+#include "reference/data/distributed_sampler.h"
+
+namespace ddproof {
+
+// The samples that options.rank draws in `epoch` from `position` on (see DistributedSampler).
+using DrawShard = std::function<std::vector<std::int64_t>(
+    const SamplerOptions& options, std::int64_t epoch, std::int64_t position)>;
+
+// DistributedSampler itself.
+std::vector<std::int64_t> draw_reference_shard(const SamplerOptions& options, std::int64_t epoch,
+                                               std::int64_t position);
+
+struct SamplerCase {
+  SamplerOptions options;  // rank is not used
+  std::int64_t epoch = 0;
+  std::int64_t resume_step = 0;  // steps of one sample per rank; 0: not resumed
+};
+
+// The samples of one epoch, up to 300, and up to 64 ranks; often more ranks than samples.
+rc::Gen<SamplerCase> sampler_cases();
+
+// What is wrong with `draw` in this case; empty when nothing is.
+std::string check_sampler_partition(const SamplerCase& drawn, const DrawShard& draw);
+
+PropertyResult sampler_partition(const PropertyOptions& options, Runtime& runtime,
+                                 const DrawShard& draw = draw_reference_shard);
+
+}  // namespace ddproof
