@@ -1,0 +1,82 @@
+#include "reference/train/shared_checkpoint.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace ddproof {
+namespace {
+
+enum Outcome : std::int64_t { kNothing, kDone, kFailed };
+
+// Rank 0's bytes, on every rank.
+std::vector<std::byte> share(ProcessGroup& group, std::vector<std::byte> bytes) {
+  std::array<std::int64_t, 1> size{static_cast<std::int64_t>(bytes.size())};
+  group.broadcast(Buffer::of(size), 0, {.label = "checkpoint size"})->wait();
+  bytes.resize(static_cast<std::size_t>(size[0]));
+  group
+      .broadcast(Buffer(bytes.data(), element_of<std::uint8_t>(), Layout(size[0])), 0,
+                 {.label = "checkpoint bytes"})
+      ->wait();
+  return bytes;
+}
+
+std::string share(ProcessGroup& group, const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  const std::vector<std::byte> shared = share(group, {bytes.begin(), bytes.end()});
+  return {reinterpret_cast<const char*>(shared.data()), shared.size()};
+}
+
+// Runs `work` on rank 0 and gives its outcome to all; throws what it threw on all.
+template <class Work>
+Outcome on_rank_zero(ProcessGroup& group, const Work& work) {
+  std::array<std::int64_t, 1> outcome{kNothing};
+  std::string error;
+  if (group.rank() == 0) {
+    try {
+      outcome[0] = work();
+    } catch (const DataError& failure) {
+      outcome[0] = kFailed;
+      error = failure.what();
+    }
+  }
+  group.broadcast(Buffer::of(outcome), 0, {.label = "checkpoint outcome"})->wait();
+  if (outcome[0] == kFailed) throw DataError("rank 0: " + share(group, error));
+  return static_cast<Outcome>(outcome[0]);
+}
+
+}  // namespace
+
+std::optional<LoadedCheckpoint> load_shared(const CheckpointDirectory& directory,
+                                            ProcessGroup* group) {
+  LoadedCheckpoint loaded;
+  const auto load = [&] {
+    if (!directory.exists()) return kNothing;
+    loaded = directory.load();
+    return kDone;
+  };
+  if (group == nullptr) {
+    if (load() == kNothing) return std::nullopt;
+    return loaded;
+  }
+  if (on_rank_zero(*group, load) == kNothing) return std::nullopt;
+  loaded.path = share(*group, loaded.path);
+  loaded.warning = share(*group, loaded.warning);
+  loaded.bytes = share(*group, std::move(loaded.bytes));
+  return loaded;
+}
+
+void save_shared(CheckpointDirectory& directory, std::span<const std::byte> state,
+                 ProcessGroup* group) {
+  const auto save = [&] {
+    directory.save(state);
+    return kDone;
+  };
+  if (group == nullptr) {
+    save();
+  } else {
+    on_rank_zero(*group, save);
+  }
+}
+
+}  // namespace ddproof

@@ -1,0 +1,206 @@
+#include "reference/train/train.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "reference/checkpoint/training_state.h"
+#include "reference/compute/cpu.h"
+#include "reference/data/data_loader.h"
+#include "reference/ddp/agreement.h"
+#include "reference/model/models.h"
+#include "reference/train/evaluate.h"
+#include "reference/train/shared_checkpoint.h"
+#include "reference/train/state_digest.h"
+#include "reference/train/trainer.h"
+
+namespace ddproof {
+namespace {
+
+ImageShape image_shape(const Dataset& dataset) {
+  const Shape& shape = dataset.sample_shape();
+  if (shape.size() != 3) throw ConfigError("train: the data set does not hold images");
+  return {shape[0], shape[1], shape[2]};
+}
+
+void check_options(const TrainOptions& options, const TrainData& data) {
+  const auto refuse = [](const std::string& text) { throw ConfigError("train: " + text); };
+  if (data.train.size() == 0) refuse("the training set has no samples");
+  if (options.epochs < 1) refuse("epochs is " + std::to_string(options.epochs) + ", at least 1");
+  if (options.max_steps < 0) refuse("max steps is negative; 0 means no limit");
+  if (options.checkpoint_every < 0) refuse("checkpoint every is negative; 0 means each epoch");
+  if (options.resume && options.checkpoint_directory.empty()) {
+    refuse("resume needs a checkpoint directory");
+  }
+  if (options.evaluate && data.test == nullptr) refuse("evaluation needs a test set");
+}
+
+// What must be equal on all ranks for their steps to pair up and their states to stay equal.
+std::string settings(const TrainOptions& options, const TrainData& data) {
+  return fmt::format(
+      "{}, {} epochs, batch size {}, max steps {}, lr {}, momentum {}, dampening {}, weight decay "
+      "{}, nesterov {}, seed {}, bucket cap {}, checkpoint every {}, {} samples",
+      options.model, options.epochs, options.batch_size, options.max_steps, options.sgd.lr,
+      options.sgd.momentum, options.sgd.dampening, options.sgd.weight_decay, options.sgd.nesterov,
+      options.seed, options.bucket_cap_bytes, options.checkpoint_every, data.train.size());
+}
+
+// One call of train(): holds the parts that live as long as the run.
+class TrainingRun {
+ public:
+  TrainingRun(const TrainOptions& options, const TrainData& data, ProcessGroup* group,
+              Runtime& runtime, TrainObserver* observer)
+      : options_(options),
+        data_(data),
+        group_(group),
+        runtime_(runtime),
+        observer_(observer),
+        checkpoints_(runtime, options.checkpoint_directory),
+        model_(make_model<float>(options.model, image_shape(data.train), data.train.class_count(),
+                                 device_, options.seed)),
+        optimizer_(model_->parameters(), options.sgd),
+        sampler_({.length = data.train.size(),
+                  .replicas = world_size(),
+                  .rank = group != nullptr ? group->rank() : 0,
+                  .seed = options.seed}) {
+    progress_.seed = options.seed;
+  }
+
+  TrainSummary run() {
+    if (group_ != nullptr) {
+      require_same_text(*group_, "training settings", settings(options_, data_),
+                        "start every rank with the same flags and data");
+    }
+    if (options_.resume) resume();
+    Trainer<float> trainer(*model_, optimizer_, group_,
+                           {.bucket_cap_bytes = options_.bucket_cap_bytes});
+    begin_ = runtime_.now();
+    while (progress_.epoch < options_.epochs && !reached_max_steps()) run_epoch(trainer);
+    summary_.elapsed = runtime_.now() - begin_;
+    if (saved_step_ != progress_.step) save();
+    return summarize();
+  }
+
+ private:
+  int world_size() const { return group_ != nullptr ? group_->size() : 1; }
+
+  bool reached_max_steps() const {
+    return options_.max_steps > 0 && progress_.step >= options_.max_steps;
+  }
+
+  void resume() {
+    const std::optional<LoadedCheckpoint> loaded = load_shared(checkpoints_, group_);
+    if (!loaded) return;
+    if (!loaded->warning.empty()) warn(loaded->warning);
+    progress_ = restore_state(loaded->path, loaded->bytes, optimizer_);
+    if (progress_.seed != options_.seed) {
+      throw ConfigError("train: " + loaded->path + " was made with seed " +
+                        std::to_string(progress_.seed) + ", this run has seed " +
+                        std::to_string(options_.seed) + "; resume with the same seed");
+    }
+    saved_step_ = progress_.step;
+  }
+
+  void run_epoch(Trainer<float>& trainer) {
+    sampler_.set_epoch(progress_.epoch);
+    if (group_ != nullptr) {
+      require_same_text(*group_, "sampler", sampler_.fingerprint(),
+                        "ranks would draw wrong samples");
+    }
+    DataLoader<float> loader(runtime_, device_, data_.train, sampler_.indices(progress_.position),
+                             {.batch_size = options_.batch_size});
+    steps_of_run_ = last_step(loader.batch_count());
+    while (!reached_max_steps()) {
+      const Batch<float>* batch = loader.next();
+      if (batch == nullptr) break;
+      step(trainer, *batch);
+    }
+    if (progress_.position == 0 && options_.checkpoint_every == 0) save();
+  }
+
+  void step(Trainer<float>& trainer, const Batch<float>& batch) {
+    MetricSums metrics = trainer.step(batch.input, batch.labels);
+    if (group_ != nullptr) metrics = sum_over_ranks(*group_, metrics);
+    const std::int64_t epoch = progress_.epoch;
+    advance(batch.size() * world_size());
+    summary_.samples += metrics.samples;
+    summary_.last_loss = metrics.loss();
+    if (observer_ != nullptr) {
+      observer_->on_step({progress_.step, steps_of_run_, epoch, metrics, runtime_.now() - begin_});
+    }
+    if (options_.checkpoint_every > 0 && progress_.step % options_.checkpoint_every == 0) save();
+  }
+
+  // The progress always names the next sample: after the last one of an epoch, the next epoch's.
+  void advance(std::int64_t samples) {
+    ++progress_.step;
+    progress_.position += samples;
+    if (progress_.position < sampler_.total_size()) return;
+    ++progress_.epoch;
+    progress_.position = 0;
+  }
+
+  // The number of this run's last step, when this epoch still has `batches`.
+  std::int64_t last_step(std::int64_t batches) const {
+    const std::int64_t per_epoch =
+        (sampler_.size() + options_.batch_size - 1) / options_.batch_size;
+    const std::int64_t all =
+        progress_.step + batches + (options_.epochs - progress_.epoch - 1) * per_epoch;
+    return options_.max_steps > 0 ? std::min(all, options_.max_steps) : all;
+  }
+
+  void save() {
+    if (options_.checkpoint_directory.empty()) return;
+    const bool writes = group_ == nullptr || group_->rank() == 0;
+    const auto state = writes ? encode_state(progress_, optimizer_) : std::vector<std::byte>{};
+    save_shared(checkpoints_, state, group_);
+    saved_step_ = progress_.step;
+  }
+
+  TrainSummary summarize() {
+    summary_.steps = progress_.step;
+    if (options_.evaluate) {
+      summary_.evaluation =
+          evaluate(*model_, device_, *data_.test, options_.batch_size, group_, runtime_);
+    }
+    summary_.parameter_digest = parameter_digest(optimizer_.parameters());
+    summary_.state_digest = state_digest(optimizer_);
+    if (group_ != nullptr) {
+      summary_.ranks_agree =
+          all_ranks_have(*group_, std::to_string(summary_.state_digest), "state digest");
+    }
+    return summary_;
+  }
+
+  void warn(const std::string& text) {
+    if (observer_ != nullptr) observer_->on_warning(text);
+  }
+
+  const TrainOptions& options_;
+  const TrainData& data_;
+  ProcessGroup* group_;
+  Runtime& runtime_;
+  TrainObserver* observer_;
+  CheckpointDirectory checkpoints_;
+  Cpu<float> device_;
+  std::unique_ptr<Module<float>> model_;
+  Sgd<float> optimizer_;
+  DistributedSampler sampler_;
+  TrainingProgress progress_;
+  std::int64_t saved_step_ = -1;  // -1: nothing saved or loaded
+  std::int64_t steps_of_run_ = 0;
+  TimePoint begin_{0};
+  TrainSummary summary_;
+};
+
+}  // namespace
+
+TrainSummary train(const TrainOptions& options, const TrainData& data, ProcessGroup* group,
+                   Runtime& runtime, TrainObserver* observer) {
+  check_options(options, data);
+  return TrainingRun(options, data, group, runtime, observer).run();
+}
+
+}  // namespace ddproof

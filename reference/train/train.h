@@ -1,0 +1,75 @@
+// The training loop: epochs of steps over a data set, with checkpoints and evaluation, the same for
+// one device and for every rank of a group on any backend.
+//
+// Invariants: the order of samples is DistributedSampler's; all ranks make the same steps; a run
+// that stopped at any checkpoint and resumed at the same world size ends with the same bits as one
+// that never stopped.
+// Threads: one task at a time per rank; ranks share nothing but the data sets.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "backends/api/process_group.h"
+#include "backends/api/runtime.h"
+#include "reference/data/dataset.h"
+#include "reference/ddp/buckets.h"
+#include "reference/optim/sgd.h"
+#include "reference/train/metrics.h"
+
+namespace ddproof {
+
+struct TrainOptions {
+  std::string model = "mlp";
+  std::int64_t epochs = 1;
+  std::int64_t batch_size = 64;  // of each rank
+  SgdOptions sgd;
+  std::uint64_t seed = 0;  // of the initial parameters and of the order of samples
+  std::int64_t bucket_cap_bytes = kDefaultBucketBytes;
+  std::int64_t max_steps = 0;        // in all, over resumed runs too; 0: as many as the epochs have
+  bool evaluate = false;             // on the test set, at the end
+  std::string checkpoint_directory;  // empty: none are written
+  std::int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch and of the run
+  bool resume = false;                // from the directory's checkpoint, if there is one
+};
+
+struct TrainData {
+  const Dataset& train;
+  const Dataset* test = nullptr;  // needed for evaluate
+};
+
+// One step, as all ranks see it.
+struct StepRecord {
+  std::int64_t step = 0;   // 1, 2, ...
+  std::int64_t steps = 0;  // the last one of this run
+  std::int64_t epoch = 0;  // 0, 1, ...
+  MetricSums metrics;      // over all ranks
+  Duration elapsed{0};     // since the run began, on the Runtime's clock
+};
+
+struct TrainSummary {
+  std::int64_t steps = 0;    // done, those before a resume included
+  double last_loss = 0;      // of the last step, over all ranks; 0 when no step was made
+  std::int64_t samples = 0;  // in this run, over all ranks
+  Duration elapsed{0};       // of the steps of this run
+  MetricSums evaluation;     // when asked for
+  std::uint64_t parameter_digest = 0;
+  std::uint64_t state_digest = 0;  // parameters and momentum
+  bool ranks_agree = true;         // all ranks hold the same state, bit for bit
+};
+
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void on_step(const StepRecord& record) = 0;
+  // One line: a checkpoint that was not usable, an order that repeats.
+  virtual void on_warning(const std::string& text) = 0;
+};
+
+// A collective call when `group` is not null. `observer` may be null.
+// Throws ConfigError for settings that make no sense (a text each), on all ranks where ranks
+// disagree; DataError for a data set or checkpoint that is not usable; CommError.
+TrainSummary train(const TrainOptions& options, const TrainData& data, ProcessGroup* group,
+                   Runtime& runtime, TrainObserver* observer);
+
+}  // namespace ddproof
