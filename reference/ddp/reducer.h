@@ -76,7 +76,7 @@ class Reducer {
 
   void prepare_backward() {
     ready_order_.clear();
-    std::ranges::fill(ready_, false);
+    ready_.assign(parameters_.size(), false);
     next_to_launch_ = 0;
     for (Bucket& bucket : buckets_) {
       bucket.pending = bucket.slots.size();

@@ -10,7 +10,7 @@ namespace {
 enum Outcome : std::int64_t { kNothing, kDone, kFailed };
 
 // Rank 0's bytes, on every rank.
-std::vector<std::byte> share(ProcessGroup& group, std::vector<std::byte> bytes) {
+std::vector<std::byte> share_bytes(ProcessGroup& group, std::vector<std::byte> bytes) {
   std::array<std::int64_t, 1> size{static_cast<std::int64_t>(bytes.size())};
   group.broadcast(Buffer::of(size), 0, {.label = "checkpoint size"})->wait();
   bytes.resize(static_cast<std::size_t>(size[0]));
@@ -21,9 +21,9 @@ std::vector<std::byte> share(ProcessGroup& group, std::vector<std::byte> bytes) 
   return bytes;
 }
 
-std::string share(ProcessGroup& group, const std::string& text) {
+std::string share_text(ProcessGroup& group, const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
-  const std::vector<std::byte> shared = share(group, {bytes.begin(), bytes.end()});
+  const std::vector<std::byte> shared = share_bytes(group, {bytes.begin(), bytes.end()});
   return {reinterpret_cast<const char*>(shared.data()), shared.size()};
 }
 
@@ -41,7 +41,7 @@ Outcome on_rank_zero(ProcessGroup& group, const Work& work) {
     }
   }
   group.broadcast(Buffer::of(outcome), 0, {.label = "checkpoint outcome"})->wait();
-  if (outcome[0] == kFailed) throw DataError("rank 0: " + share(group, error));
+  if (outcome[0] == kFailed) throw DataError("rank 0: " + share_text(group, error));
   return static_cast<Outcome>(outcome[0]);
 }
 
@@ -60,9 +60,9 @@ std::optional<LoadedCheckpoint> load_shared(const CheckpointDirectory& directory
     return loaded;
   }
   if (on_rank_zero(*group, load) == kNothing) return std::nullopt;
-  loaded.path = share(*group, loaded.path);
-  loaded.warning = share(*group, loaded.warning);
-  loaded.bytes = share(*group, std::move(loaded.bytes));
+  loaded.path = share_text(*group, loaded.path);
+  loaded.warning = share_text(*group, loaded.warning);
+  loaded.bytes = share_bytes(*group, std::move(loaded.bytes));
   return loaded;
 }
 

@@ -29,7 +29,7 @@ template <class T>
 std::uint64_t state_digest(const Sgd<T>& sgd) {
   std::uint64_t digest = parameter_digest(sgd.parameters());
   for (std::size_t i = 0; i < sgd.parameters().size(); ++i) {
-    if (const Tensor<T>* momentum = sgd.momentum_buffer(i)) digest = digest_of(*momentum, digest);
+    if (sgd.momentum_buffer(i)) digest = digest_of(*sgd.momentum_buffer(i), digest);
   }
   return digest;
 }

@@ -1,0 +1,33 @@
+#include "reference/launch/rendezvous.h"
+
+#include "backends/api/error.h"
+
+namespace ddproof {
+
+Rendezvous::Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, Duration timeout)
+    : world_size_(environment.world_size) {
+  std::uint16_t port = environment.master_port;
+  if (environment.rank == 0 && !environment.launcher_hosts_store) {
+    server_ = std::make_unique<TcpStoreServer>(
+        runtime, TcpStoreServerOptions{.host = environment.master_addr, .port = port});
+    port = server_->port();
+  }
+  store_ = std::make_unique<TcpStore>(
+      runtime,
+      TcpStoreOptions{.host = environment.master_addr, .port = port, .connect_timeout = timeout});
+}
+
+Rendezvous::~Rendezvous() {
+  try {
+    leave();
+  } catch (const CommError&) {
+    // The store, or a rank, is gone already: there is nobody left to wait for.
+  }
+}
+
+void Rendezvous::leave() {
+  if (store_->add("rendezvous/left", 1) == world_size_) store_->set("rendezvous/all_left", "1");
+  if (server_) store_->get("rendezvous/all_left", kLeaveTimeout);
+}
+
+}  // namespace ddproof

@@ -1,0 +1,39 @@
+// Where the ranks of a launched world meet: the store at MASTER_ADDR:MASTER_PORT.
+//
+// Rank 0 hosts it, unless the launcher does; the host leaves last, so that no rank loses the store
+// while it still works. Threads: one task at a time.
+#pragma once
+
+#include <memory>
+
+#include "backends/api/runtime.h"
+#include "backends/store/tcp_store.h"
+#include "backends/store/tcp_store_server.h"
+#include "reference/launch/environment.h"
+
+namespace ddproof {
+
+class Rendezvous {
+ public:
+  // Requires: environment.distributed; `runtime` outlives this.
+  // Throws ConfigError when rank 0 cannot listen there, CommError{kTimeout} when nobody answers
+  // within `timeout`; both name host and port.
+  Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, Duration timeout);
+  // Waits for the other ranks to leave, at most kLeaveTimeout.
+  ~Rendezvous();
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
+
+  Store& store() { return *store_; }
+
+  static constexpr Duration kLeaveTimeout = std::chrono::seconds(5);
+
+ private:
+  void leave();
+
+  int world_size_;
+  std::unique_ptr<TcpStoreServer> server_;  // null unless this rank hosts the store
+  std::unique_ptr<TcpStore> store_;
+};
+
+}  // namespace ddproof
