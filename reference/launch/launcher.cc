@@ -75,6 +75,7 @@ class WorkerGroup {
   std::map<int, ProcessEnd> failures_;  // found together, not decided on yet
   TimePoint stop_deadline_ = kForever;
   bool killed_ = false;
+  bool signalled_ = false;
   int status_ = 0;
 };
 
@@ -153,6 +154,7 @@ void WorkerGroup::on_signal(int signal) {
   say("received " + signal_name(signal) + "; stopping " + std::to_string(running()) +
       (running() == 1 ? " worker" : " workers"));
   status_ = 128 + signal;
+  signalled_ = true;
   failures_.clear();
   stop(signal);
 }
@@ -174,10 +176,14 @@ void WorkerGroup::kill_late(const std::string& reason) {
   }
 }
 
-// Until our reader has all, or somebody wants us to end.
+// Until our reader has all; who was told to end does not wait long for a reader that stands still.
 void WorkerGroup::flush() {
+  const TimePoint deadline =
+      signalled_ ? deadline_after(runtime_.now(), std::chrono::seconds(1)) : kForever;
   while (processes_.output_pending()) {
-    if (processes_.next_event(kForever).kind == ProcessEvent::Kind::kSignal) return;
+    const ProcessEvent event = processes_.next_event(deadline);
+    if (event.kind == ProcessEvent::Kind::kSignal) status_ = 128 + event.signal;
+    if (event.kind != ProcessEvent::Kind::kFlushed) return;
   }
 }
 

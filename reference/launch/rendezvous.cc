@@ -8,8 +8,12 @@ Rendezvous::Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, D
     : world_size_(environment.world_size) {
   std::uint16_t port = environment.master_port;
   if (environment.rank == 0 && !environment.launcher_hosts_store) {
+    // With other nodes, MASTER_ADDR may be a name that leads to a reachable address only for them,
+    // so listen everywhere then.
+    const bool one_node = environment.local_world_size == environment.world_size;
     server_ = std::make_unique<TcpStoreServer>(
-        runtime, TcpStoreServerOptions{.host = environment.master_addr, .port = port});
+        runtime,
+        TcpStoreServerOptions{.host = one_node ? environment.master_addr : "", .port = port});
     port = server_->port();
   }
   store_ = std::make_unique<TcpStore>(

@@ -1,0 +1,116 @@
+#include "reference/launch/main_process_first.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <string>
+
+#include "backends/api/error.h"
+
+namespace ddproof {
+namespace {
+
+constexpr const char* kLabel = "main_process_first";
+constexpr std::size_t kTextBytesMax = 64 * 1024;
+
+enum class FailureType : std::int64_t { kConfig, kData, kComm, kOther };
+
+// A failure in the form in which it travels.
+struct Failure {
+  FailureType type = FailureType::kOther;
+  CommErrorKind kind = CommErrorKind::kAborted;  // of kComm
+  std::string text;
+};
+
+Failure describe(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const ConfigError& config) {
+    return {.type = FailureType::kConfig, .text = config.what()};
+  } catch (const DataError& data) {
+    return {.type = FailureType::kData, .text = data.what()};
+  } catch (const CommError& comm) {
+    return {.type = FailureType::kComm, .kind = comm.kind(), .text = comm.what()};
+  } catch (const std::exception& other) {
+    return {.text = other.what()};
+  } catch (...) {
+    return {.text = "an exception that is no std::exception"};
+  }
+}
+
+[[noreturn]] void raise(const Failure& failure, const std::string& who, int failed_rank) {
+  const std::string text = who + " " + kLabel + ": the work failed on rank " +
+                           std::to_string(failed_rank) + ": " + failure.text;
+  switch (failure.type) {
+    case FailureType::kConfig: throw ConfigError(text);
+    case FailureType::kData: throw DataError(text);
+    case FailureType::kComm: throw CommError(failure.kind, text, {failed_rank});
+    case FailureType::kOther: break;
+  }
+  throw std::runtime_error(text);
+}
+
+// `failure` of rank `root`, on every rank.
+Failure share(ProcessGroup& group, int root, Failure failure, CallSite site) {
+  failure.text.resize(std::min(failure.text.size(), kTextBytesMax));
+  std::int64_t header[] = {static_cast<std::int64_t>(failure.type),
+                           static_cast<std::int64_t>(failure.kind),
+                           static_cast<std::int64_t>(failure.text.size())};
+  group.broadcast(Buffer::of(std::span(header)), root, {.label = kLabel}, site)->wait();
+  failure.type = static_cast<FailureType>(header[0]);
+  failure.kind = static_cast<CommErrorKind>(header[1]);
+  std::vector<std::uint8_t> text(failure.text.begin(), failure.text.end());
+  text.resize(static_cast<std::size_t>(header[2]));
+  if (text.empty()) return failure;
+  group.broadcast(Buffer::of(std::span(text)), root, {.label = kLabel}, site)->wait();
+  failure.text.assign(text.begin(), text.end());
+  return failure;
+}
+
+// Waits until every rank is here. Throws when the work failed somewhere, on every rank.
+void agree(ProcessGroup& group, const std::exception_ptr& own, CallSite site) {
+  // The lowest rank whose work failed; the group's size when all went well.
+  std::int64_t failed_rank[] = {own ? group.rank() : group.size()};
+  group.all_reduce(Buffer::of(std::span(failed_rank)), ReduceOp::kMin, {.label = kLabel}, site)
+      ->wait();
+  if (failed_rank[0] == group.size()) return;
+  const int root = static_cast<int>(failed_rank[0]);
+  const Failure failure = share(group, root, own ? describe(own) : Failure{}, site);
+  if (!own) raise(failure, group.who(), root);
+}
+
+}  // namespace
+
+void run_main_process_work(const GuardContext& context, GuardScope scope,
+                           const std::function<void()>& work, CallSite site) {
+  if (context.local_rank == -1) {
+    if (context.group != nullptr && context.group->size() > 1) {
+      throw ConfigError(context.group->who() + " " + kLabel +
+                        ": the local rank is -1 (not distributed), but the group has " +
+                        std::to_string(context.group->size()) + " ranks; pass LOCAL_RANK");
+    }
+    return work();
+  }
+  if (context.group == nullptr) {
+    throw ConfigError(std::string(kLabel) + ": the local rank is " +
+                      std::to_string(context.local_rank) +
+                      ", but there is no group; join it first");
+  }
+  ProcessGroup& group = *context.group;
+  std::exception_ptr own;
+  if (scope == GuardScope::kNode ? context.local_rank == 0 : group.rank() == 0) {
+    try {
+      work();
+    } catch (...) {
+      own = std::current_exception();
+    }
+  }
+  try {
+    agree(group, own, site);
+  } catch (...) {
+    if (!own) throw;
+  }
+  if (own) std::rethrow_exception(own);
+}
+
+}  // namespace ddproof

@@ -1,0 +1,183 @@
+// What `ddproof run` leaves behind, which is nothing, and how it takes signals.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "backends/api/error.h"
+#include "backends/local/os_processes.h"
+#include "backends/local/os_runtime.h"
+#include "reference/launch/launcher.h"
+#include "tests/process/launched.h"
+
+namespace ddproof {
+namespace {
+
+// The process ids in lines "[rank R] pid N".
+std::vector<pid_t> pids_in(const std::string& text) {
+  std::vector<pid_t> pids;
+  for (const std::string& line : lines_of(text)) {
+    const auto at = line.find("pid ");
+    if (at != std::string::npos) pids.push_back(static_cast<pid_t>(std::stol(line.substr(at + 4))));
+  }
+  return pids;
+}
+
+std::size_t entries(const char* directory) {
+  std::size_t count = 0;
+  for (auto it = std::filesystem::directory_iterator(directory); it != decltype(it)(); ++it)
+    ++count;
+  return count;
+}
+
+// Rank 0 fails when its input ends, which is after all have said their number.
+constexpr const char* kRankZeroFails =
+    "echo pid $$; if [ $RANK = 0 ]; then read line; exit 7; fi; ";
+
+TEST(Lifetime, PeersOfAFailedWorkerAreStopped) {
+  Launched run(
+      run_script({"--nproc-per-node", "3"}, std::string(kRankZeroFails) + "exec sleep 1000"));
+  run.read_out_until("pid ", 3);
+  EXPECT_EQ(run.wait(), 7);
+  const std::vector<pid_t> pids = pids_in(run.out());
+  ASSERT_EQ(pids.size(), 3U);
+  for (const pid_t pid : pids) EXPECT_FALSE(exists(pid)) << pid;
+}
+
+TEST(Lifetime, AWorkerThatDoesNotStopIsKilledAfterTheGrace) {
+  Launched run(
+      run_script({"--nproc-per-node", "2", "--grace-seconds", "0.2"},
+                 "trap '' TERM; " + std::string(kRankZeroFails) + "while :; do sleep 1000; done"));
+  run.read_out_until("pid ", 2);
+  EXPECT_EQ(run.wait(), 7);
+  EXPECT_NE(run.err().find(") did not stop within 0.200 s; killing it\n"), std::string::npos)
+      << run.err();
+  for (const pid_t pid : pids_in(run.out())) EXPECT_FALSE(exists(pid)) << pid;
+}
+
+TEST(Lifetime, SignalsGoOnToTheWorkers) {
+  struct Row {
+    int signal;
+    const char* name;
+  };
+  for (const Row& row :
+       {Row{SIGTERM, "TERM"}, Row{SIGINT, "INT"}, Row{SIGHUP, "HUP"}, Row{SIGQUIT, "QUIT"}}) {
+    const std::string name = row.name;
+    // The loop of short sleeps lets the shell run its trap.
+    Launched run(
+        run_script({"--nproc-per-node", "2"}, "trap 'echo got " + name + "; exit 0' " + name +
+                                                  "; echo ready; while :; do sleep 0.05; done"));
+    run.read_out_until("ready", 2);
+    run.signal(row.signal);
+    EXPECT_EQ(run.wait(), 128 + row.signal);
+    for (const std::string rank : {"0", "1"}) {
+      EXPECT_NE(run.out().find("[rank " + rank + "] got " + name + "\n"), std::string::npos)
+          << run.out();
+    }
+    EXPECT_TRUE(
+        run.err().starts_with("ddproof run: received SIG" + name + "; stopping 2 workers\n"))
+        << run.err();
+  }
+}
+
+TEST(Lifetime, ASecondSignalEndsTheGrace) {
+  Launched run(run_script({}, "trap 'echo got it' TERM; echo ready; while :; do sleep 0.05; done"));
+  run.read_out_until("ready");
+  run.signal(SIGTERM);
+  run.read_out_until("got it");
+  run.signal(SIGINT);
+  EXPECT_EQ(run.wait(), 143);
+  EXPECT_NE(run.err().find(") is still running at a second SIGINT; killing it\n"),
+            std::string::npos)
+      << run.err();
+}
+
+TEST(Lifetime, AHangupIgnoredAtTheStartStaysIgnored) {
+  Launched run(run_script({}, "grep SigIgn /proc/self/status; read line; echo done"),
+               {.ignored_signals = {SIGHUP}});
+  const std::string ignored = run.read_out_until("\n");
+  EXPECT_TRUE((std::stoull(ignored.substr(ignored.find(':') + 1), nullptr, 16) & 1) != 0)
+      << ignored;
+  run.signal(SIGHUP);
+  run.write_input("go on\n");
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_NE(run.out().find("done"), std::string::npos);
+}
+
+TEST(Lifetime, WorkersGetTheSignalsTheLauncherWasStartedWith) {
+  Launched run(
+      run_command_line({"--standalone", "grep", "-E", "SigBlk|SigIgn", "/proc/self/status"}));
+  ASSERT_EQ(run.wait(), 0);
+  EXPECT_EQ(run.out(), "[rank 0] SigBlk:\t0000000000000000\n[rank 0] SigIgn:\t0000000000000000\n");
+}
+
+TEST(Lifetime, AReaderThatStandsStillDoesNotKeepSignalsWaiting) {
+  Launched run(run_script({}, "echo pid $$ >&2; exec yes 'a line that nobody reads'"));
+  const std::vector<pid_t> pids = pids_in(run.read_err_until("\n"));
+  run.signal(SIGTERM);
+  EXPECT_EQ(run.wait_without_reading(), 143);
+  EXPECT_FALSE(exists(pids.at(0)));
+}
+
+TEST(Lifetime, WorkersDieWithAKilledLauncher) {
+  const Subreaper subreaper;
+  Launched run(run_script({"--nproc-per-node", "2"}, "echo pid $$; exec sleep 1000"));
+  const std::vector<pid_t> pids = pids_in(run.read_out_until("pid ", 2) + "\n");
+  ASSERT_EQ(pids.size(), 2U);
+  run.signal(SIGKILL);
+  EXPECT_EQ(run.wait(), 128 + SIGKILL);
+  for (const pid_t pid : pids) EXPECT_EQ(Subreaper::wait_for(pid), 128 + SIGKILL);
+}
+
+TEST(Lifetime, WhatAWorkerLeftInItsGroupIsKilled) {
+  const Subreaper subreaper;
+  Launched run(run_script({}, "sleep 1000 & echo pid $!"));
+  EXPECT_EQ(run.wait(), 0);
+  const std::vector<pid_t> pids = pids_in(run.out());
+  ASSERT_EQ(pids.size(), 1U);
+  EXPECT_EQ(Subreaper::wait_for(pids[0]), 128 + SIGKILL);
+}
+
+TEST(Lifetime, AnUnrelatedSiblingSurvives) {
+  Launched sibling({"sleep", "1000"});
+  Launched run(run_script({"--nproc-per-node", "2", "--grace-seconds", "0"}, "kill -KILL $$"));
+  EXPECT_EQ(run.wait(), 137);
+  EXPECT_EQ(::waitpid(sibling.pid(), nullptr, WNOHANG), 0) << "the sibling ended";
+}
+
+TEST(Lifetime, NoDescriptorReachesTheProgram) {
+  // 3 is the folder that ls reads.
+  Launched run(
+      run_command_line({"--standalone", "--nproc-per-node", "2", "ls", "-m", "/proc/self/fd"}),
+      {.extra_descriptor = 9});
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_NE(run.out().find("[rank 0] 0, 1, 2, 3\n"), std::string::npos) << run.out();
+  EXPECT_NE(run.out().find("[rank 1] 0, 1, 2, 3\n"), std::string::npos) << run.out();
+}
+
+TEST(Lifetime, FiftyFailedStartsLeaveNothing) {
+  OsRuntime runtime;
+  const std::size_t descriptors = entries("/proc/self/fd");
+  const std::size_t threads = entries("/proc/self/task");
+  for (int i = 0; i < 50; ++i) {
+    OsProcesses processes(runtime);
+    LaunchOptions options{.local_world_size = 2, .master_port = 0};
+    options.command = i % 2 == 0 ? std::vector<std::string>{"false"}
+                                 : std::vector<std::string>{"/no/such/program"};
+    try {
+      EXPECT_EQ(launch(options, runtime, processes), 1);
+    } catch (const ConfigError&) {
+      EXPECT_EQ(i % 2, 1);
+    }
+  }
+  EXPECT_EQ(entries("/proc/self/fd"), descriptors);
+  EXPECT_EQ(entries("/proc/self/task"), threads);
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+}
+
+}  // namespace
+}  // namespace ddproof
