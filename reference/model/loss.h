@@ -29,7 +29,7 @@ std::vector<std::int64_t> check_targets(std::span<const std::int64_t> targets, s
 template <class T>
 class SoftmaxCrossEntropy {
  public:
-  explicit SoftmaxCrossEntropy(const CrossEntropyOptions& options = {}) : options_(options) {}
+  explicit SoftmaxCrossEntropy(CrossEntropyOptions options = {}) : options_(options) {}
 
   // The reduced loss. Row losses are added in row order. All rows ignored: NaN for the mean and 0
   // for the sum, as in PyTorch.
