@@ -47,14 +47,10 @@ Symptom symptom_of(const std::string& text, const Call& call) {
 
 const char* advice(CommErrorKind kind) {
   switch (kind) {
-    case CommErrorKind::kTimeout:
-      return "look at what they do instead, or raise the timeout";
-    case CommErrorKind::kMismatch:
-      return "turn the checked decorator on to see whose call differs";
-    case CommErrorKind::kAborted:
-      return "make a new group";
-    default:
-      return "restart the job from its last checkpoint";
+    case CommErrorKind::kTimeout: return "look at what they do instead, or raise the timeout";
+    case CommErrorKind::kMismatch: return "turn the checked decorator on to see whose call differs";
+    case CommErrorKind::kAborted: return "make a new group";
+    default: return "restart the job from its last checkpoint";
   }
 }
 
@@ -75,30 +71,18 @@ void run_alone(const Call& call) {
 void run(const gloo_operations::Operation& operation) {
   using namespace gloo_operations;
   switch (operation.call.op) {
-    case Op::kAllReduce:
-      return all_reduce(operation);
-    case Op::kBroadcast:
-      return broadcast(operation);
-    case Op::kReduce:
-      return reduce(operation);
-    case Op::kAllGather:
-      return all_gather(operation);
-    case Op::kReduceScatter:
-      return reduce_scatter(operation);
-    case Op::kGather:
-      return gather(operation);
-    case Op::kScatter:
-      return scatter(operation);
-    case Op::kAllToAll:
-      return all_to_all(operation);
-    case Op::kSend:
-      return send(operation);
-    case Op::kRecv:
-      return recv(operation);
-    case Op::kBarrier:
-      return barrier(operation);
-    case Op::kMonitoredBarrier:
-      return monitored_barrier(operation);
+    case Op::kAllReduce: return all_reduce(operation);
+    case Op::kBroadcast: return broadcast(operation);
+    case Op::kReduce: return reduce(operation);
+    case Op::kAllGather: return all_gather(operation);
+    case Op::kReduceScatter: return reduce_scatter(operation);
+    case Op::kGather: return gather(operation);
+    case Op::kScatter: return scatter(operation);
+    case Op::kAllToAll: return all_to_all(operation);
+    case Op::kSend: return send(operation);
+    case Op::kRecv: return recv(operation);
+    case Op::kBarrier: return barrier(operation);
+    case Op::kMonitoredBarrier: return monitored_barrier(operation);
   }
 }
 
@@ -141,7 +125,7 @@ GlooProcessGroup::GlooProcessGroup(std::unique_ptr<GlooConnection> connection, R
 
 GlooProcessGroup::~GlooProcessGroup() {
   // Nobody will wait for the pending calls any more, and their peers may be gone.
-  if (std::uncaught_exceptions() > uncaught_at_start_) abort();
+  if (std::uncaught_exceptions() > uncaught_at_start_) leave("an exception ended its work");
 }
 
 WorkPtr GlooProcessGroup::submit(Call call) {
@@ -152,13 +136,15 @@ WorkPtr GlooProcessGroup::submit(Call call) {
 }
 
 void GlooProcessGroup::execute(const Call& call) {
-  const auto tag = static_cast<std::uint32_t>(++operations_);
+  // send and recv have the caller's tag, and their number differs between ranks.
+  if (!is_point_to_point(call.op)) ++collectives_;
   if (size() == 1) return run_alone(call);
   const std::shared_ptr<gloo::Context>& context = connection_->context();
   const milliseconds timeout = to_gloo(call.timeout);
   try {
     ContextAccess::set_timeout(*context, timeout);
-    run({context, runtime_, call, tag, timeout, options_.all_reduce});
+    run({context, runtime_, call, static_cast<std::uint32_t>(collectives_), timeout,
+         options_.all_reduce});
   } catch (const gloo_operations::FoundOut& found) {
     connection_->publish(found.finding);
     connection_->close();
@@ -181,14 +167,15 @@ void GlooProcessGroup::fail(const Call& call, const Symptom& symptom) {
   throw comm_error(*this, call, connection_->explain(symptom));
 }
 
-void GlooProcessGroup::abort() {
+void GlooProcessGroup::abort() { leave("it called abort"); }
+
+void GlooProcessGroup::leave(const std::string& why) {
   if (aborted_.exchange(true)) return;
   queue_.fail_all(std::make_exception_ptr(
       CommError(CommErrorKind::kAborted,
                 who() + ": abort() was called on this rank; " + advice(CommErrorKind::kAborted))));
-  connection_->publish({CommErrorKind::kPeerLost,
-                        {rank()},
-                        "rank " + std::to_string(rank()) + " is lost (it called abort)"});
+  const std::string what = "rank " + std::to_string(rank()) + " is lost (" + why + ")";
+  connection_->publish({CommErrorKind::kPeerLost, {rank()}, what});
   connection_->close();
 }
 

@@ -57,13 +57,14 @@ class GlooProcessGroup final : public ProcessGroup {
 
  private:
   void execute(const Call& call);
+  void leave(const std::string& why);
   [[noreturn]] void fail(const Call& call, const Symptom& symptom);
 
   std::unique_ptr<GlooConnection> connection_;
   Runtime& runtime_;
   GlooGroupOptions options_;
   int uncaught_at_start_;
-  std::uint64_t operations_ = 0;  // begun; touched by the queue's task only
+  std::uint64_t collectives_ = 0;  // begun, the same on all ranks; touched by the queue's task only
   std::uint64_t splits_ = 0;
   std::atomic<bool> aborted_ = false;
   SerialQueue queue_;  // last: its task uses all the others

@@ -21,7 +21,7 @@ struct Operation {
   const std::shared_ptr<gloo::Context>& context;
   Runtime& runtime;
   const Call& call;
-  std::uint32_t tag = 0;  // the same on all ranks, of this call alone
+  std::uint32_t tag = 0;  // the same on all ranks, of this collective alone
   std::chrono::milliseconds timeout;
   AllReduceAlgorithm all_reduce = AllReduceAlgorithm::kAuto;
 };

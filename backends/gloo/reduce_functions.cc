@@ -58,14 +58,10 @@ template <class T>
 ReduceFunction function_for(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
-    case ReduceOp::kAverage:
-      return combine<T, sum<T>>;
-    case ReduceOp::kMin:
-      return combine<T, extreme<T, true>>;
-    case ReduceOp::kMax:
-      return combine<T, extreme<T, false>>;
-    case ReduceOp::kProduct:
-      return combine<T, product<T>>;
+    case ReduceOp::kAverage: return combine<T, sum<T>>;
+    case ReduceOp::kMin: return combine<T, extreme<T, true>>;
+    case ReduceOp::kMax: return combine<T, extreme<T, false>>;
+    case ReduceOp::kProduct: return combine<T, product<T>>;
   }
   return nullptr;
 }
@@ -100,28 +96,17 @@ void divide_elements(void* data, std::size_t count, int divisor) {
 template <class Visitor>
 auto visit(DType dtype, Visitor&& visitor) {
   switch (dtype) {
-    case DType::kInt8:
-      return visitor(std::int8_t{});
-    case DType::kUint8:
-      return visitor(std::uint8_t{});
-    case DType::kInt32:
-      return visitor(std::int32_t{});
-    case DType::kUint32:
-      return visitor(std::uint32_t{});
-    case DType::kInt64:
-      return visitor(std::int64_t{});
-    case DType::kUint64:
-      return visitor(std::uint64_t{});
-    case DType::kFloat16:
-      return visitor(Float16{});
-    case DType::kBFloat16:
-      return visitor(BFloat16{});
-    case DType::kFloat32:
-      return visitor(float{});
-    case DType::kFloat64:
-      return visitor(double{});
-    case DType::kCustom:
-      break;
+    case DType::kInt8: return visitor(std::int8_t{});
+    case DType::kUint8: return visitor(std::uint8_t{});
+    case DType::kInt32: return visitor(std::int32_t{});
+    case DType::kUint32: return visitor(std::uint32_t{});
+    case DType::kInt64: return visitor(std::int64_t{});
+    case DType::kUint64: return visitor(std::uint64_t{});
+    case DType::kFloat16: return visitor(Float16{});
+    case DType::kBFloat16: return visitor(BFloat16{});
+    case DType::kFloat32: return visitor(float{});
+    case DType::kFloat64: return visitor(double{});
+    case DType::kCustom: break;
   }
   DDPROOF_CHECK(false);
 }

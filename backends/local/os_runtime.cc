@@ -1,6 +1,7 @@
 #include "backends/local/os_runtime.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -37,7 +38,17 @@ class ThreadTask final : public Task {
   }
 
  private:
+  // A write to a connection that the peer has closed must fail, not end the process; libraries
+  // (Gloo among them) do not all say MSG_NOSIGNAL.
+  static void block_sigpipe() {
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+  }
+
   void run() {
+    block_sigpipe();
     try {
       body_();
     } catch (...) {  // any type: test libraries throw ones that are no std::exception

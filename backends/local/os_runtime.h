@@ -1,8 +1,9 @@
 // The operating system's Runtime: what real processes run on.
 //
-// Invariants: now() is the steady clock; tasks are std::threads; the environment is the one at
-// construction; two Runtimes made with one seed give the same random stream.
-// Threads: every method from any thread of the process.
+// Invariants: now() is the steady clock; tasks are std::threads with SIGPIPE blocked (a process
+// that one of them starts inherits that: unblock it in the child before exec); the environment is
+// the one at construction; two Runtimes made with one seed give the same random stream. Threads:
+// every method from any thread of the process.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,10 @@
 #include "backends/local/os_runtime.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -48,6 +50,19 @@ TEST(OsRuntimeDeathTest, DestroyingARunningTaskAborts) {
         runtime.spawn("lost", [] {});
       },
       "check failed");
+}
+
+TEST(OsRuntime, WritingToAClosedConnectionInATaskIsAnErrorNotADeath) {
+  OsRuntime runtime;
+  const auto task = runtime.spawn("writer", [] {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    ::close(ends[0]);
+    EXPECT_EQ(::write(ends[1], "x", 1), -1);
+    EXPECT_EQ(errno, EPIPE);
+    ::close(ends[1]);
+  });
+  task->join();
 }
 
 TEST(OsRuntime, MonitorWakesAWaiterInAnotherTask) {

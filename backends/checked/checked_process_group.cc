@@ -1,0 +1,93 @@
+#include "backends/checked/checked_process_group.h"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "backends/checked/fingerprint.h"
+
+namespace ddproof {
+namespace {
+
+// The part of a call's timeout that is left; at least a nanosecond, since zero would mean another.
+Duration remaining(const Runtime& runtime, TimePoint deadline) {
+  if (deadline == kForever) return kForever;
+  return std::max(deadline - runtime.now(), Duration(1));
+}
+
+// A rank that does not come to a monitored barrier is missed by the comparison already. Says it in
+// the monitored barrier's way: the first missing rank, or all on request.
+[[noreturn]] void rethrow_as_missing(const ProcessGroup& group, const Call& call,
+                                     const CommError& error) {
+  if (error.kind() != CommErrorKind::kTimeout || error.culprits().empty()) throw error;
+  std::vector<int> missing = error.culprits();
+  if (!call.wait_all_ranks) missing = {missing.front()};
+  std::string names;
+  for (int rank : missing) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+  const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(call.timeout).count();
+  throw CommError(CommErrorKind::kTimeout,
+                  group.who() + " " + call.describe() + ": " +
+                      (missing.size() == 1 ? "rank " : "ranks ") + names + " did not come within " +
+                      std::to_string(waited) +
+                      " ms; look at what they do instead, or raise the timeout",
+                  missing);
+}
+
+}  // namespace
+
+CheckedProcessGroup::CheckedProcessGroup(ProcessGroup& inner, Runtime& runtime)
+    : ProcessGroup(inner.rank(), inner.size(), inner.default_timeout()),
+      inner_(inner),
+      runtime_(runtime),
+      uncaught_at_start_(std::uncaught_exceptions()),
+      queue_(runtime, std::string(inner.backend_name()) + " checks") {}
+
+CheckedProcessGroup::CheckedProcessGroup(std::unique_ptr<ProcessGroup> inner, Runtime& runtime)
+    : CheckedProcessGroup(*inner, runtime) {
+  owned_ = std::move(inner);
+}
+
+CheckedProcessGroup::~CheckedProcessGroup() {
+  if (std::uncaught_exceptions() > uncaught_at_start_) abort();
+}
+
+WorkPtr CheckedProcessGroup::submit(Call call) {
+  if (size() == 1) return inner_.submit(std::move(call));  // nobody to compare with
+  std::string description = call.describe();
+  const CallSite site = call.site;
+  return queue_.submit([this, call = std::move(call)] { execute(call); }, who(),
+                       std::move(description), site);
+}
+
+void CheckedProcessGroup::execute(const Call& call) {
+  const TimePoint deadline = deadline_after(runtime_.now(), call.timeout);
+  if (is_point_to_point(call.op)) {
+    compare_with_peer(inner_, call, call.timeout);
+  } else {
+    try {
+      compare_collective(inner_, call, call.timeout);
+    } catch (const CommError& error) {
+      if (call.op != Op::kMonitoredBarrier) throw;
+      rethrow_as_missing(*this, call, error);
+    }
+  }
+  Call allowed = call;
+  allowed.timeout = remaining(runtime_, deadline);
+  inner_.submit(std::move(allowed))->wait();
+}
+
+std::unique_ptr<ProcessGroup> CheckedProcessGroup::split(int color, int key, CallSite site) {
+  barrier({.label = "split"}, site)->wait();
+  std::unique_ptr<ProcessGroup> part = inner_.split(color, key, site);
+  if (!part) return nullptr;
+  return std::make_unique<CheckedProcessGroup>(std::move(part), runtime_);
+}
+
+void CheckedProcessGroup::abort() {
+  queue_.fail_all(std::make_exception_ptr(CommError(
+      CommErrorKind::kAborted, who() + ": abort() was called on this rank; make a new group")));
+  inner_.abort();
+}
+
+}  // namespace ddproof

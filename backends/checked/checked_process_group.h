@@ -1,0 +1,46 @@
+// A ProcessGroup that compares, before any data moves, what every rank is about to call: the rule
+// D2 of SEMANTICS.md. Wraps any other group.
+//
+// How: the text of Call::describe() is the fingerprint; its digest goes through one small
+// all_reduce(max) of {digest, ~digest}. Only when that shows a difference are the texts gathered,
+// and every rank throws the same CommError{kMismatch}. send and recv compare count, type, tag and
+// label with their peer alone, on a tag of their own.
+// Cost: one all_reduce of 16 bytes per collective, one message of 256 bytes each way per send/recv.
+// Invariants: calls run one after another in a task of this group; after a failure none runs.
+// Threads: as ProcessGroup.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "backends/api/process_group.h"
+#include "backends/api/runtime.h"
+#include "backends/api/serial_queue.h"
+
+namespace ddproof {
+
+class CheckedProcessGroup final : public ProcessGroup {
+ public:
+  // `inner` and `runtime` must outlive this.
+  CheckedProcessGroup(ProcessGroup& inner, Runtime& runtime);
+  CheckedProcessGroup(std::unique_ptr<ProcessGroup> inner, Runtime& runtime);
+  // Finishes what was submitted; when an exception is on its way, aborts instead.
+  ~CheckedProcessGroup() override;
+
+  std::string_view backend_name() const override { return inner_.backend_name(); }
+  const Capabilities& capabilities() const override { return inner_.capabilities(); }
+  std::unique_ptr<ProcessGroup> split(int color, int key, CallSite site) override;
+  void abort() override;
+  WorkPtr submit(Call call) override;
+
+ private:
+  void execute(const Call& call);
+
+  std::unique_ptr<ProcessGroup> owned_;  // null when borrowed
+  ProcessGroup& inner_;
+  Runtime& runtime_;
+  int uncaught_at_start_;
+  SerialQueue queue_;  // last: its task uses all the others
+};
+
+}  // namespace ddproof

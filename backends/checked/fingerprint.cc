@@ -1,0 +1,172 @@
+#include "backends/checked/fingerprint.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/api/digest.h"
+
+namespace ddproof {
+namespace {
+
+constexpr std::uint32_t kReservedTagBit = ~ProcessGroup::kTagMax;
+
+std::string list_of(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+// A call of the comparison itself; messages speak of the compared call.
+class Channel {
+ public:
+  Channel(ProcessGroup& group, const Call& call, Duration timeout)
+      : group_(group), about_(std::make_shared<const Call>(call)), timeout_(timeout) {}
+
+  void run(Call call) {
+    call.timeout = timeout_;
+    call.site = about_->site;
+    call.on_behalf_of = about_;
+    group_.submit(std::move(call))->wait();
+  }
+  void all_reduce_max(std::span<std::uint64_t> values) {
+    const Buffer data = Buffer::of(values);
+    run({.op = Op::kAllReduce, .reduce_op = ReduceOp::kMax, .input = data, .output = data});
+  }
+  void all_gather(std::span<char> mine, std::span<char> all) {
+    run({.op = Op::kAllGather, .input = bytes(mine), .output = bytes(all)});
+  }
+  void send(std::span<char> data) {
+    run({.op = Op::kSend, .peer = about_->peer, .tag = tag(), .input = bytes(data)});
+  }
+  void recv(std::span<char> data) {
+    run({.op = Op::kRecv, .peer = about_->peer, .tag = tag(), .output = bytes(data)});
+  }
+
+ private:
+  static Buffer bytes(std::span<char> data) {
+    return Buffer(data.data(), DType::kUint8, Layout(static_cast<std::int64_t>(data.size())));
+  }
+  std::uint32_t tag() const { return about_->tag | kReservedTagBit; }
+
+  ProcessGroup& group_;
+  std::shared_ptr<const Call> about_;
+  Duration timeout_;
+};
+
+// Every rank's description of its call.
+std::vector<std::string> gather_texts(Channel& channel, const std::string& mine, int size) {
+  std::array<std::uint64_t, 1> length{mine.size()};
+  channel.all_reduce_max(length);
+  const auto stride = static_cast<std::size_t>(length[0]);
+  std::string padded = mine;
+  padded.resize(stride, '\0');
+  std::string all(stride * static_cast<std::size_t>(size), '\0');
+  channel.all_gather(padded, all);
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < size; ++rank) {
+    std::string text = all.substr(static_cast<std::size_t>(rank) * stride, stride);
+    text.erase(std::find(text.begin(), text.end(), '\0'), text.end());
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+struct Disagreement {
+  std::vector<std::pair<std::string, std::vector<int>>> sides;  // by their lowest rank
+  std::vector<int> odd_ones;  // not in the majority; empty when there is none
+};
+
+Disagreement divide_ranks(const std::vector<std::string>& texts) {
+  Disagreement result;
+  for (int rank = 0; rank < static_cast<int>(texts.size()); ++rank) {
+    const auto side =
+        std::ranges::find(result.sides, texts[rank], [](const auto& s) { return s.first; });
+    if (side == result.sides.end()) {
+      result.sides.push_back({texts[rank], {rank}});
+    } else {
+      side->second.push_back(rank);
+    }
+  }
+  for (const auto& [text, ranks] : result.sides) {
+    if (2 * ranks.size() <= texts.size()) continue;
+    for (int rank = 0; rank < static_cast<int>(texts.size()); ++rank) {
+      if (!std::ranges::binary_search(ranks, rank)) result.odd_ones.push_back(rank);
+    }
+  }
+  return result;
+}
+
+[[noreturn]] void throw_mismatch(const ProcessGroup& group, const Call& call,
+                                 const std::vector<std::string>& texts) {
+  const Disagreement disagreement = divide_ranks(texts);
+  std::string message = group.who() + " " + call.describe() + ": the ranks made different calls: ";
+  for (const auto& [text, ranks] : disagreement.sides)
+    message += list_of(ranks) + ": " + text + "; ";
+  if (!disagreement.odd_ones.empty()) {
+    message += list_of(disagreement.odd_ones) + " differ" +
+               (disagreement.odd_ones.size() == 1 ? "s" : "") + " from the majority; ";
+  }
+  message += "make every rank call the same, in the same order";
+  throw CommError(CommErrorKind::kMismatch, message, disagreement.odd_ones);
+}
+
+// What both ends of a message must agree on.
+std::string payload_text(const Call& call) {
+  const ConstBuffer data = call.op == Op::kSend ? call.input : ConstBuffer(call.output);
+  return std::string(data.type().name()) + " [" + data.layout().describe() + "] tag " +
+         std::to_string(call.tag) + " " + call.label;
+}
+
+struct PeerRecord {
+  std::uint64_t digest = 0;
+  char text[248] = {};  // cut off when longer, and always ends with a zero
+};
+
+std::span<char> bytes_of(PeerRecord& record) {
+  return {reinterpret_cast<char*>(&record), sizeof(record)};
+}
+
+}  // namespace
+
+void compare_collective(ProcessGroup& group, const Call& call, Duration timeout) {
+  Channel channel(group, call, timeout);
+  const std::string text = call.describe();
+  const std::uint64_t digest = digest_of(text);
+  // The largest digest and the smallest (the largest complement's complement) are equal only when
+  // all are.
+  std::array<std::uint64_t, 2> extremes{digest, ~digest};
+  channel.all_reduce_max(extremes);
+  if (extremes[0] == ~extremes[1]) return;
+  throw_mismatch(group, call, gather_texts(channel, text, group.size()));
+}
+
+void compare_with_peer(ProcessGroup& group, const Call& call, Duration timeout) {
+  Channel channel(group, call, timeout);
+  PeerRecord mine{digest_of(payload_text(call)), {}};
+  call.describe().copy(mine.text, sizeof(mine.text) - 1);
+  PeerRecord theirs;
+  if (call.op == Op::kSend) {
+    channel.send(bytes_of(mine));
+    channel.recv(bytes_of(theirs));
+  } else {
+    channel.recv(bytes_of(theirs));
+    channel.send(bytes_of(mine));
+  }
+  if (mine.digest == theirs.digest) return;
+  theirs.text[sizeof(theirs.text) - 1] = '\0';
+  group.abort();
+  throw CommError(CommErrorKind::kMismatch, group.who() + " " + call.describe() +
+                                                ": does not fit rank " + std::to_string(call.peer) +
+                                                "'s " + theirs.text +
+                                                "; give both the same count, type, tag and label");
+}
+
+}  // namespace ddproof

@@ -1,0 +1,173 @@
+#include "backends/gloo/tcp/gloo_backend.h"
+
+#include <gloo/transport/tcp/device.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "backends/gloo/gloo_process_group.h"
+#include "backends/gloo/tcp/address.h"
+#include "backends/gloo/tcp/tcp_connection.h"
+
+namespace ddproof {
+namespace {
+
+using DevicePtr = std::shared_ptr<gloo::transport::Device>;
+
+// Blocks SIGPIPE in this thread for a scope. Threads inherit it.
+class SigpipeBlocked {
+ public:
+  SigpipeBlocked() {
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before_);
+  }
+  ~SigpipeBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SigpipeBlocked(const SigpipeBlocked&) = delete;
+  SigpipeBlocked& operator=(const SigpipeBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+DevicePtr make_device(const ListenAddress& address) {
+  gloo::transport::tcp::attr attributes;
+  attributes.hostname = address.host;
+  attributes.iface = address.interface;
+  // The device's thread writes to sockets, and a peer may be gone: that must not end the process.
+  const SigpipeBlocked blocked;
+  try {
+    return gloo::transport::tcp::CreateDevice(attributes);
+  } catch (const std::exception& error) {
+    throw ConfigError(
+        "gloo: cannot listen on " +
+        (address.interface.empty() ? "address " + address.host : "interface " + address.interface) +
+        " (" + error.what() + "); set GLOO_SOCKET_IFNAME to a network interface of this machine");
+  }
+}
+
+void require_membership(const Membership& membership) {
+  if (membership.world_size < 1) {
+    throw ConfigError("backend gloo: world size is " + std::to_string(membership.world_size) +
+                      ", it must be at least 1");
+  }
+  if (membership.rank < 0 || membership.rank >= membership.world_size) {
+    throw ConfigError("backend gloo: rank is " + std::to_string(membership.rank) +
+                      ", allowed are 0 to " + std::to_string(membership.world_size - 1));
+  }
+}
+
+// Counts how often this rank has joined on this store, so that a world that is made anew meets no
+// keys of an earlier one.
+std::string next_generation(const Membership& membership, Store& store) {
+  const std::string rank = std::to_string(membership.rank);
+  const std::string generation = std::to_string(store.add("gloo/joins/" + rank, 1));
+  const std::string mine = std::to_string(membership.world_size);
+  const std::string agreed = store.compare_set("gloo/" + generation + "/world_size", "", mine);
+  if (agreed != mine) {
+    throw ConfigError("backend gloo: WORLD_SIZE is " + mine + " on rank " + rank + ", but " +
+                      agreed + " on the rank that came first; give every rank the same");
+  }
+  return generation;
+}
+
+// Says goodbye when it goes: peers that still wait for this rank learn at once that it left.
+class LeavingConnection final : public GlooConnection {
+ public:
+  LeavingConnection(std::unique_ptr<GlooConnection> inner, Store& store, std::string lost_key)
+      : inner_(std::move(inner)), store_(store), lost_key_(std::move(lost_key)) {}
+  ~LeavingConnection() override {
+    try {
+      store_.set(lost_key_, "it left the group");
+    } catch (const std::exception&) {
+      // The store is gone: the peers see the closed connections all the same.
+    }
+  }
+  const std::shared_ptr<gloo::Context>& context() override { return inner_->context(); }
+  void close() override { inner_->close(); }
+  Finding explain(const Symptom& symptom) override { return inner_->explain(symptom); }
+  void publish(const Finding& finding) override { inner_->publish(finding); }
+  std::unique_ptr<GlooConnection> connect_subgroup(const std::string& name,
+                                                   const std::vector<int>& members, int my_rank,
+                                                   Duration timeout) override {
+    return inner_->connect_subgroup(name, members, my_rank, timeout);
+  }
+
+ private:
+  std::unique_ptr<GlooConnection> inner_;
+  Store& store_;
+  std::string lost_key_;
+};
+
+std::unique_ptr<ProcessGroup> join_over(const DevicePtr& device, const Membership& membership,
+                                        Runtime& runtime, Store& store,
+                                        const std::shared_ptr<const Capabilities>& capabilities) {
+  require_membership(membership);
+  const std::string generation = next_generation(membership, store);
+  const std::string lost_prefix = "lost/" + generation + "/";
+  const std::string lost_key = lost_prefix + std::to_string(membership.rank);
+  store.set_last_will(lost_key, "its process died");
+  TcpGroup everybody{"gloo/" + generation, membership.rank, {}};
+  everybody.world_ranks.resize(static_cast<std::size_t>(membership.world_size));
+  std::iota(everybody.world_ranks.begin(), everybody.world_ranks.end(), 0);
+  auto connection = std::make_unique<LeavingConnection>(
+      connect_over_tcp({runtime, store, device, lost_prefix}, everybody, membership.timeout), store,
+      lost_key);
+  return std::make_unique<GlooProcessGroup>(
+      std::move(connection), runtime,
+      GlooGroupOptions{.backend_name = "gloo",
+                       .capabilities = capabilities,
+                       .default_timeout = membership.timeout});
+}
+
+}  // namespace
+
+GlooBackend::GlooBackend(ProcessHost host)
+    : host_(std::move(host)),
+      capabilities_(std::make_shared<const Capabilities>(gloo_capabilities())) {}
+
+std::unique_ptr<ProcessGroup> GlooBackend::join(const Membership& membership, Runtime& runtime,
+                                                Store& store) {
+  require_membership(membership);
+  return join_over(make_device(choose_listen_address(runtime.environment())), membership, runtime,
+                   store, capabilities_);
+}
+
+WorldReport GlooBackend::run_world(const WorldOptions& options,
+                                   const std::function<void(RankContext&)>& body) {
+  require_membership({.rank = 0, .world_size = options.world_size});
+  const auto world_size = static_cast<std::size_t>(options.world_size);
+  const auto owner = host_.make_runtime(options.seed);
+  const ProcessHost::Clients connect_store = host_.make_store(*owner);
+  const DevicePtr device = make_device({.host = "127.0.0.1"});
+  std::vector<std::exception_ptr> errors(world_size);
+  const auto run_rank = [&](int rank) {
+    // The runtimes' seeds differ, so that no two ranks draw the same numbers.
+    const auto runtime = host_.make_runtime(
+        options.seed + 0x9e3779b97f4a7c15u * (static_cast<std::uint64_t>(rank) + 1));
+    const auto store = connect_store(*runtime);
+    const auto group = join_over(device, {rank, options.world_size, options.timeout, false},
+                                 *runtime, *store, capabilities_);
+    RankContext context{*group, *runtime};
+    body(context);
+  };
+  std::vector<std::unique_ptr<Task>> tasks;
+  for (int rank = 0; rank < options.world_size; ++rank) {
+    tasks.push_back(owner->spawn("rank " + std::to_string(rank), [&, rank] {
+      try {
+        run_rank(rank);
+      } catch (...) {
+        errors[static_cast<std::size_t>(rank)] = std::current_exception();
+      }
+    }));
+  }
+  for (const auto& task : tasks) task->join();
+  rethrow_root_cause(errors);
+  return {};
+}
+
+}  // namespace ddproof

@@ -1,0 +1,188 @@
+// Sub-groups, and the life of a group: made again, aborted, left, failed.
+#include <atomic>
+#include <stdexcept>
+
+#include "tests/contract/contract.h"
+
+namespace ddproof::contract {
+namespace {
+
+class Groups : public Contract {};
+DDPROOF_CONTRACT(Groups);
+
+TEST_P(Groups, SplitOrdersByKeyThenRank) {
+  for (int size : world_sizes()) {
+    run(size, [](RankContext& rank) {
+      ProcessGroup& world = rank.group;
+      // Even and odd ranks, in descending order.
+      const auto half = world.split(world.rank() % 2, -world.rank());
+      ASSERT_NE(half, nullptr);
+      const int members = (world.size() + 1 - world.rank() % 2) / 2;
+      EXPECT_EQ(half->size(), members);
+      EXPECT_EQ(half->rank(), members - 1 - world.rank() / 2);
+      std::vector<int> data{world.rank()};
+      half->all_reduce(buffer(data))->wait();
+      int expected = 0;
+      for (int r = world.rank() % 2; r < world.size(); r += 2) expected += r;
+      EXPECT_EQ(data[0], expected);
+      world.barrier()->wait();
+    });
+  }
+}
+
+TEST_P(Groups, ANegativeColorJoinsNoGroup) {
+  run(world_sizes().back(), [](RankContext& rank) {
+    const auto group = rank.group.split(rank.group.rank() == 0 ? -1 : 0, 0);
+    EXPECT_EQ(group == nullptr, rank.group.rank() == 0);
+    if (group) group->barrier()->wait();
+  });
+}
+
+TEST_P(Groups, SubGroupsSplitAgainAndWorkSideBySide) {
+  if (has_one_rank_only()) GTEST_SKIP();
+  run(8, [](RankContext& rank) {
+    const auto half = rank.group.split(rank.group.rank() / 4, 0);
+    const auto pair = half->split(half->rank() / 2, 0);
+    ASSERT_EQ(pair->size(), 2);
+    std::vector<int> in_half{1}, in_pair{1}, in_world{1};
+    const auto a = half->all_reduce(buffer(in_half));
+    const auto b = pair->all_reduce(buffer(in_pair));
+    const auto c = rank.group.all_reduce(buffer(in_world));
+    c->wait(), b->wait(), a->wait();
+    EXPECT_EQ(in_half[0], 4);
+    EXPECT_EQ(in_pair[0], 2);
+    EXPECT_EQ(in_world[0], 8);
+  });
+}
+
+// P34: made three times over.
+TEST_P(Groups, TheSameWorldCanBeMadeAgain) {
+  for (int i = 0; i < 3; ++i) {
+    run(world_sizes().back(), [](RankContext& rank) { rank.group.barrier()->wait(); });
+  }
+}
+
+TEST_P(Groups, AWorldNeedsARank) {
+  for (int size : {0, -1}) EXPECT_THROW(run(size, [](RankContext&) {}), ConfigError);
+}
+
+TEST_P(Groups, CallsAfterAbortFail) {
+  run(1, [](RankContext& rank) {
+    rank.group.abort();
+    rank.group.abort();
+    std::vector<int> data(2);
+    const CommError error = comm_error_of([&] { rank.group.all_reduce(buffer(data))->wait(); });
+    EXPECT_EQ(error.kind(), CommErrorKind::kAborted);
+  });
+}
+
+class Failures : public PeerContract {};
+DDPROOF_CONTRACT(Failures);
+
+TEST_P(Failures, AbortEndsThisRanksPendingCallAndThePeersCalls) {
+  for (bool checked : {true, false}) {
+    const auto body = [](RankContext& rank) {
+      if (rank.group.rank() == 2) {
+        std::vector<int> data(2);
+        const WorkPtr pending = rank.group.recv(buffer(data), 0);  // which sends nothing
+        rank.group.abort();
+        EXPECT_EQ(comm_error_of([&] { pending->wait(); }).kind(), CommErrorKind::kAborted);
+        return;
+      }
+      const CommError error = comm_error_of([&] { rank.group.barrier()->wait(); });
+      EXPECT_EQ(error.kind(), CommErrorKind::kPeerLost) << error.what();
+      EXPECT_EQ(error.culprits(), std::vector{2}) << error.what();
+    };
+    run(4, body, checked);
+  }
+}
+
+TEST_P(Failures, ARankThatThrowsEndsThePeersCalls) {
+  for (bool checked : {true, false}) {
+    std::atomic<int> lost = 0;
+    const auto body = [&](RankContext& rank) {
+      rank.group.barrier()->wait();
+      if (rank.group.rank() == 1) throw std::out_of_range("a bug in the trainer");
+      try {
+        rank.group.barrier()->wait();
+      } catch (const CommError& error) {
+        EXPECT_EQ(error.kind(), CommErrorKind::kPeerLost) << error.what();
+        EXPECT_EQ(error.culprits(), std::vector{1}) << error.what();
+        ++lost;
+        throw;
+      }
+    };
+    EXPECT_THROW(run(4, body, checked), std::out_of_range);  // the cause, not what followed
+    EXPECT_EQ(lost, 3);
+  }
+}
+
+TEST_P(Failures, WhatARankThrowsComesOutWhateverItsType) {
+  EXPECT_THROW(run(2,
+                   [](RankContext& rank) {
+                     if (rank.group.rank() == 1) throw 42;
+                   }),
+               int);
+}
+
+TEST_P(Failures, ARankThatLeavesIsNamed) {
+  std::atomic<int> lost = 0;
+  const auto body = [&](RankContext& rank) {
+    if (rank.group.rank() == 3) return;
+    const CommError error = comm_error_of([&] { rank.group.barrier({}, {"t.cc", 5, ""})->wait(); });
+    EXPECT_EQ(error.kind(), CommErrorKind::kPeerLost) << error.what();
+    EXPECT_EQ(error.culprits(), std::vector{3}) << error.what();
+    EXPECT_NE(std::string(error.what()).find("barrier #1 at t.cc:5: rank 3 is lost"),
+              std::string::npos)
+        << error.what();
+    ++lost;
+  };
+  run(4, body);
+  EXPECT_EQ(lost, 3);
+}
+
+// Returns when `count` has reached `target`: other ranks have got so far.
+void await(RankContext& rank, const std::atomic<int>& count, int target) {
+  while (count < target) rank.runtime.sleep_for(std::chrono::milliseconds(1));
+}
+
+// Ranks 1 and 3 come only after the others have given up.
+TEST_P(Failures, MonitoredBarrierNamesTheMissingRanks) {
+  for (bool checked : {true, false}) {
+    for (bool all : {true, false}) {
+      const std::vector<int> expected = all ? std::vector{1, 3} : std::vector{1};
+      std::atomic<int> gave_up = 0;
+      const auto body = [&](RankContext& rank) {
+        const bool late = rank.group.rank() % 2 == 1;
+        if (late) await(rank, gave_up, 2);
+        const CommError error = comm_error_of([&] {
+          rank.group.monitored_barrier(all, {.timeout = std::chrono::milliseconds(500)})->wait();
+        });
+        ++gave_up;
+        EXPECT_EQ(error.kind(), CommErrorKind::kTimeout) << error.what();
+        if (!late) {
+          EXPECT_EQ(error.culprits(), expected) << error.what();
+        }
+        await(rank, gave_up, 4);  // nobody leaves before the late ones have asked
+      };
+      run(4, body, checked);
+    }
+  }
+}
+
+TEST_P(Failures, ACallThatMeetsItsTimeoutNamesWhoDidNotCome) {
+  std::atomic<int> gave_up = 0;
+  run(4, [&](RankContext& rank) {
+    if (rank.group.rank() == 2) await(rank, gave_up, 3);
+    const CommError error = comm_error_of([&] {
+      rank.group.barrier({.timeout = std::chrono::milliseconds(500)}, {"t.cc", 9, ""})->wait();
+    });
+    ++gave_up;
+    EXPECT_EQ(error.kind(), CommErrorKind::kTimeout) << error.what();
+    EXPECT_EQ(error.culprits(), std::vector{2}) << error.what();
+    EXPECT_EQ(comm_error_of([&] { rank.group.barrier()->wait(); }).kind(), CommErrorKind::kTimeout);
+  });
+}
+
+}  // namespace
+}  // namespace ddproof::contract
