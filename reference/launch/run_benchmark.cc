@@ -1,0 +1,65 @@
+// What `ddproof run` adds to a program's own time: two no-op programs started directly, beside the
+// same two under `ddproof run`. Goal: under 0.1 s.
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backends/api/check.h"
+
+namespace ddproof {
+namespace {
+
+constexpr int kRuns = 21;
+
+pid_t start(const std::vector<std::string>& command) {
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  pid_t pid = -1;
+  DDPROOF_CHECK(posix_spawnp(&pid, words[0], nullptr, nullptr, words.data(), nullptr) == 0);
+  return pid;
+}
+
+void await(pid_t pid) {
+  int status = 0;
+  DDPROOF_CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+// Prints and returns the median in seconds.
+double measure(const char* name, const std::function<void()>& run) {
+  std::vector<double> seconds;
+  for (int i = 0; i < kRuns; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    run();
+    seconds.push_back(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  std::ranges::sort(seconds);
+  const double median = seconds[kRuns / 2];
+  fmt::print("{:<28} {:7.2f} ms (min {:.2f}, max {:.2f}, {} runs)\n", name, median * 1e3,
+             seconds.front() * 1e3, seconds.back() * 1e3, kRuns);
+  return median;
+}
+
+void compare() {
+  const double direct = measure("two programs", [] {
+    const pid_t pids[] = {start({"true"}), start({"true"})};
+    for (const pid_t pid : pids) await(pid);
+  });
+  const double launched = measure("two programs by ddproof run", [] {
+    await(start({DDPROOF_PROGRAM, "run", "--standalone", "--nproc-per-node", "2", "--", "true"}));
+  });
+  fmt::print("{:<28} {:7.2f} ms, ratio {:.1f} (goal: under 100 ms added)\n", "added",
+             (launched - direct) * 1e3, launched / direct);
+}
+
+}  // namespace
+}  // namespace ddproof
+
+int main() { ddproof::compare(); }
