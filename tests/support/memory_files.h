@@ -36,6 +36,9 @@ class MemoryFiles final : public FileSystem {
   }
   bool died() const { return calls_left_ < 0; }
 
+  // The changing calls so far, as "call path".
+  const std::vector<std::string>& calls() const { return calls_; }
+
   // Direct access for tests.
   Bytes& bytes(const std::string& path) { return *files_.at(path); }
   void put(const std::string& path, Bytes bytes) {
@@ -110,6 +113,7 @@ class MemoryFiles final : public FileSystem {
   };
 
   void change(const std::string& path, const char* call) {
+    calls_.push_back(std::string(call) + " " + path);
     if (calls_left_ >= 0 && calls_left_-- > 0) return;
     if (recovers_) revive();
     throw DataError(path + ": " + call + ": failed");
@@ -117,6 +121,7 @@ class MemoryFiles final : public FileSystem {
 
   std::map<std::string, std::shared_ptr<Bytes>> files_;
   std::set<std::string> directories_;
+  std::vector<std::string> calls_;
   int calls_left_ = std::numeric_limits<int>::max();
   bool recovers_ = false;
 };

@@ -269,6 +269,23 @@ TEST(CheckpointDirectory, DyingAnywhereInASaveLeavesTheOldStateOrTheNew) {
   }
 }
 
+// A new name is durable only after the bytes are, and the directory's entries last.
+TEST(CheckpointDirectory, SyncsTheFileBeforeTheRenamesAndTheDirectoryAfter) {
+  Directory d;
+  d.checkpoints.save(state_after(1));
+  const std::size_t before = d.runtime.files().calls().size();
+  d.checkpoints.save(state_after(2));
+  std::vector<std::string> calls;
+  for (std::string call : d.runtime.files().calls())
+    calls.push_back(call.substr(0, call.find(".tmp")));
+  EXPECT_EQ(
+      std::vector<std::string>(calls.begin() + static_cast<std::ptrdiff_t>(before), calls.end()),
+      (std::vector<std::string>{
+          "mkdir run", "create run/checkpoint.safetensors", "write run/checkpoint.safetensors",
+          "fsync run/checkpoint.safetensors", "rename run/checkpoint.safetensors",
+          "rename run/checkpoint.safetensors", "fsync run"}));
+}
+
 TEST(CheckpointDirectory, AFailedSaveRemovesItsTemporaryFile) {
   Directory d;
   d.checkpoints.save(state_after(1));
