@@ -32,6 +32,8 @@ class Fiber {
   int rank() const { return rank_; }
   const std::string& name() const { return name_; }
   bool ended() const { return state_ == State::kEnded; }
+  // Its rank died, or the run ended before it.
+  bool killed() const { return killed_; }
   // What the body threw; null while running, after a return, and when the rank was killed.
   const std::exception_ptr& error() const { return error_; }
 

@@ -13,7 +13,17 @@ namespace {
 // The unwinding allowance after the event limit: enough for destructors, not for another livelock.
 constexpr std::uint64_t kUnwindEvents = 1'000'000;
 
+bool knows_for_whom(const WaitReason& reason) {
+  return reason.ranks != nullptr && !reason.ranks->empty();
+}
+
 }  // namespace
+
+// Waits, and not for work, and its rank neither died nor fell silent.
+bool Simulation::can_deadlock(const Fiber& fiber) const {
+  return fiber.state_ == Fiber::State::kWaiting && fiber.reason_->kind != WaitKind::kIdle &&
+         !fiber.killed_ && !fiber.hung_;
+}
 
 bool Simulation::is_unwinding(const Fiber& fiber) const {
   return fiber.context_->uncaught_exceptions() > 0;
@@ -22,10 +32,8 @@ bool Simulation::is_unwinding(const Fiber& fiber) const {
 // One step towards the end; false when every fiber has ended.
 bool Simulation::at_quiescence() {
   if (fibers_.empty()) return false;
-  const bool blocked = std::any_of(fibers_.begin(), fibers_.end(), [](const auto& fiber) {
-    return fiber->state_ == Fiber::State::kWaiting && fiber->reason_->kind != WaitKind::kIdle &&
-           !fiber->killed_;
-  });
+  const bool blocked = std::any_of(fibers_.begin(), fibers_.end(),
+                                   [this](const auto& fiber) { return can_deadlock(*fiber); });
   if (blocked) {
     if (report_.verdict == Verdict::kNone) give_deadlock_verdict();
     if (interrupt_deadlocked()) return true;
@@ -37,20 +45,18 @@ void Simulation::give_deadlock_verdict() {
   // A rank's fibers often wait for each other; those that wait for other ranks are the cause.
   std::map<int, std::vector<const Fiber*>> blocked;
   for (const auto& fiber : fibers_) {
-    if (fiber->state_ != Fiber::State::kWaiting || fiber->killed_) continue;
-    if (fiber->reason_->kind != WaitKind::kIdle) blocked[fiber->rank_].push_back(fiber.get());
+    if (can_deadlock(*fiber)) blocked[fiber->rank_].push_back(fiber.get());
   }
   std::vector<WaitingRank> waiting;
   for (auto& [rank, fibers] : blocked) {
     std::sort(fibers.begin(), fibers.end(), [](const Fiber* a, const Fiber* b) {
-      const bool a_knows = !a->reason_->ranks.empty(), b_knows = !b->reason_->ranks.empty();
+      const bool a_knows = knows_for_whom(*a->reason_), b_knows = knows_for_whom(*b->reason_);
       return a_knows != b_knows ? a_knows : a->id_ < b->id_;
     });
     const Fiber& cause = *fibers.front();
     const WaitReason& told = cause.activity_.what.empty() ? *cause.reason_ : cause.activity_;
-    const auto& ranks = cause.reason_->ranks;
-    waiting.push_back({rank, std::string(told.what), format_site(told.file, told.line),
-                       std::vector<int>(ranks.begin(), ranks.end())});
+    waiting.push_back({rank, std::string(told.what), format_site(told.file, told.line), {}});
+    if (knows_for_whom(*cause.reason_)) waiting.back().ranks = *cause.reason_->ranks;
   }
   std::vector<std::string> fates;
   for (const RankState& state : ranks_) {
@@ -75,8 +81,8 @@ bool Simulation::interrupt_deadlocked() {
   for (const WaitKind kind : {WaitKind::kCall, WaitKind::kCleanup}) {
     std::vector<Fiber*> victims;
     for (const auto& fiber : fibers_) {
-      if (fiber->state_ != Fiber::State::kWaiting || fiber->reason_->kind != kind) continue;
-      if (!is_unwinding(*fiber) && !fiber->killed_) victims.push_back(fiber.get());
+      if (!can_deadlock(*fiber) || fiber->reason_->kind != kind) continue;
+      if (!is_unwinding(*fiber)) victims.push_back(fiber.get());
     }
     if (victims.empty()) continue;
     std::sort(victims.begin(), victims.end(),
@@ -87,16 +93,21 @@ bool Simulation::interrupt_deadlocked() {
   return false;
 }
 
+// The first time everybody unwinds; the second time, what still goes on is abandoned.
 void Simulation::stop_at_event_limit() {
+  const std::uint64_t event_count_max = std::exchange(event_count_max_, events_ + kUnwindEvents);
+  if (stopped_) {
+    abandon_all();
+    return;
+  }
   if (report_.verdict == Verdict::kNone) {
     report_.verdict = Verdict::kEventLimit;
-    report_.verdict_text = "event limit of " + std::to_string(event_count_max_) +
+    report_.verdict_text = "event limit of " + std::to_string(event_count_max) +
                            " reached at t=" + format_time(now_) +
                            ": the ranks go round in circles, or the limit is too low";
   }
   record(EventKind::kEventLimit, -1);
   stopped_ = true;
-  event_count_max_ = events_ + kUnwindEvents;
   kill_all();
 }
 
@@ -124,6 +135,7 @@ bool Simulation::abandon_all() {
     fiber->state_ = Fiber::State::kEnded;
     if (fiber->timer_index_ != 0) timers_of(*fiber).remove(*fiber);
   }
+  ready_ = {};
   std::move(fibers_.begin(), fibers_.end(), std::back_inserter(abandoned_));
   fibers_.clear();
   return false;

@@ -12,6 +12,10 @@ namespace {
 // A fiber that goes on waiting after so many RankKilled swallows them; it is left behind.
 constexpr int kKillCountMax = 1000;
 
+// A fiber that polls this often without ever waiting lets this much time pass.
+constexpr std::uint64_t kPollsMax = 1000;
+constexpr Time kPollTime = 1'000;
+
 }  // namespace
 
 Fiber::Fiber(Simulation& simulation, std::uint64_t id, int rank, std::string name,
@@ -72,7 +76,7 @@ Report Simulation::run() {
       main_.switch_to(*next->context_);
       Fiber* last = std::exchange(current_, nullptr);  // who came back, not who was sent
       if (last != nullptr && last->ended()) retire(*last);
-    } else if (events_ > event_count_max_ && !stopped_) {
+    } else if (events_ > event_count_max_) {
       stop_at_event_limit();
     } else if (!at_quiescence()) {
       return make_report();
@@ -82,7 +86,7 @@ Report Simulation::run() {
 
 // The fiber that runs next, after letting time pass if need be; null when run() has to decide.
 Fiber* Simulation::choose_next() {
-  while (events_ <= event_count_max_ || stopped_) {
+  while (events_ <= event_count_max_) {
     if (ready_.empty()) {
       if (!fire_due()) return nullptr;
       continue;
@@ -231,8 +235,8 @@ bool Simulation::wait(const WaitReason& reason, Deadline deadline) {
   }
   self.reason_ = &reason;
   self.state_ = Fiber::State::kWaiting;
-  record(EventKind::kWait, self.rank_, reason.ranks.size() == 1 ? reason.ranks[0] : -1, 0,
-         reason.what);
+  const bool one_rank = reason.ranks != nullptr && reason.ranks->size() == 1;
+  record(EventKind::kWait, self.rank_, one_rank ? reason.ranks->front() : -1, 0, reason.what);
   give_way();
   self.reason_ = nullptr;
   throw_if_killed(self, reason.kind);
@@ -260,6 +264,12 @@ void Simulation::sleep(Time duration, std::string_view what) {
   while (now_ < end) wait(reason, {.at = end});
 }
 
+void Simulation::note_poll() {
+  if (current_ == nullptr) return;
+  if (std::exchange(polled_at_switch_, switches_) != switches_) polls_ = 0;
+  if (++polls_ % kPollsMax == 0) sleep(kPollTime, "polling");
+}
+
 void Simulation::join(Fiber& fiber) {
   const WaitReason reason{.what = "join", .kind = WaitKind::kCleanup};
   while (!fiber.ended()) {
@@ -279,11 +289,6 @@ void Simulation::begin_operation(std::string_view what, const char* file, int li
     case RankFate::kCrashes: crash(self.rank_); return;
     case RankFate::kHangs: hang(self.rank_); return;
   }
-}
-
-bool Simulation::is_alive(int rank) const {
-  const RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  return !state.crashed && !state.hung;
 }
 
 void Simulation::on_crash(std::function<void(int)> observer) {

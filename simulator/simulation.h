@@ -78,7 +78,9 @@ class Simulation {
   FaultHook* faults() { return faults_; }
   // The next bits of the rank's own stream, whatever the schedule.
   std::uint64_t random_u64(int rank) { return state_of(rank).random.next(); }
-  bool is_alive(int rank) const;
+  bool is_alive(int rank) const { return !has_crashed(rank) && !is_hung(rank); }
+  bool has_crashed(int rank) const { return ranks_[static_cast<std::size_t>(rank)].crashed; }
+  bool is_hung(int rank) const { return ranks_[static_cast<std::size_t>(rank)].hung; }
   RankReport& traffic(int rank) { return state_of(rank).report; }
 
   // The fiber that runs, or null outside of fibers.
@@ -96,6 +98,9 @@ class Simulation {
   bool wait(const WaitReason& reason, Deadline deadline = {});
   // Returns when virtual time has passed; at zero or less, lets others run first.
   void sleep(Time duration, std::string_view what = "sleep");
+  // To be called by what a program may poll in a loop (clocks, locks): lets time pass now and then,
+  // so that a loop without a wait ends or meets the event limit. May throw like wait().
+  void note_poll();
   // Returns when `fiber` has ended. Does not look at its error.
   void join(Fiber& fiber);
   // States which operation the running fiber is in: traces and verdicts print it. Asks the fault
@@ -150,6 +155,7 @@ class Simulation {
   void stop_at_event_limit();
   bool kill_all();
   bool abandon_all();
+  bool can_deadlock(const Fiber& fiber) const;
   bool is_unwinding(const Fiber& fiber) const;
   Report make_report();
 
@@ -167,6 +173,8 @@ class Simulation {
   std::uint64_t events_ = 0;
   std::uint64_t switches_ = 0;
   std::uint64_t fiber_count_ = 0;
+  std::uint64_t polls_ = 0;  // since the switch with the number polled_at_switch_
+  std::uint64_t polled_at_switch_ = 0;
   Digest digest_;
   EventQueue queue_;
   TimerHeap deadlines_;

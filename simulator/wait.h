@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -24,7 +23,7 @@ struct WaitReason {
   std::string_view what;
   const char* file = "";
   int line = 0;
-  std::span<const int> ranks = {};  // the ranks that could end the wait; empty: unknown
+  const std::vector<int>* ranks = nullptr;  // the ranks that could end the wait; null: unknown
   WaitKind kind = WaitKind::kCall;
 };
 
@@ -46,6 +45,12 @@ class DeadlockError : public std::runtime_error {
 
  private:
   std::vector<int> culprits_;
+};
+
+// The run was stopped at its event limit.
+class EventLimitError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 // Thrown by every wait of a rank that died, so that its stack unwinds. Not an std::exception: code

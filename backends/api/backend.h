@@ -24,6 +24,9 @@ struct WorldOptions {
   std::uint64_t seed = 0;                       // schedule, delays and the ranks' random streams
   Duration timeout = std::chrono::minutes(30);  // default of the group's calls
   bool checked = true;  // compare every rank's calls before data moves (backends/checked)
+  // What Runtime::files() gives to every rank, borrowed; null: the backend's own (sim: an empty one
+  // in memory, which all ranks share; others: the operating system's).
+  FileSystem* files = nullptr;
 };
 
 // What one rank's code gets.

@@ -33,7 +33,7 @@ TEST(Deadlock, SaysWhoWaitsWhereAndForWhom) {
       simulation.sleep(3'000);
       if (rank == 3) return;
       const std::vector<int> ranks = rank == 1 ? std::vector<int>{3} : std::vector<int>{1, 2};
-      never.wait(simulation, {.what = "barrier #2", .file = "a/x.cc", .line = 12, .ranks = ranks});
+      never.wait(simulation, {.what = "barrier #2", .file = "a/x.cc", .line = 12, .ranks = &ranks});
     });
   }
   const Report report = simulation.run();
@@ -52,7 +52,7 @@ TEST(Deadlock, NamesNoCulpritInACircle) {
   for (int rank = 0; rank < 2; ++rank) {
     simulation.spawn(rank, "main", [&, rank] {
       const std::vector<int> other{1 - rank};
-      never.wait(simulation, {.what = "send", .ranks = other});
+      never.wait(simulation, {.what = "send", .ranks = &other});
     });
   }
   const Report report = simulation.run();
@@ -149,7 +149,7 @@ TEST(Deadlock, NamesAtMostEightRanks) {
   for (int rank = 0; rank < 99; ++rank) {
     simulation.spawn(rank, "main", [&] {
       const std::vector<int> last{99};
-      never.wait(simulation, {.what = "barrier", .ranks = last});
+      never.wait(simulation, {.what = "barrier", .ranks = &last});
     });
   }
   const std::string text = simulation.run().verdict_text;
@@ -244,7 +244,7 @@ TEST(Hang, SilencesTheRankUntilTheEnd) {
   simulation.spawn(1, "main", [&] {
     simulation.hang(0);
     const std::vector<int> zero{0};
-    list.wait(simulation, {.what = "recv", .ranks = zero});
+    list.wait(simulation, {.what = "recv", .ranks = &zero});
   });
   const Report report = simulation.run();
   EXPECT_FALSE(went_on);
