@@ -23,7 +23,9 @@ const std::vector<Row>& table() {
       {"backends/gloo", {"backends/api"}},
       {"backends/nccl", {"backends/api"}},
       // The collectives over a connected Gloo context are one piece of code for both.
-      {"backends/sim", {"backends/api", "simulator", "backends/gloo/gloo_process_group.h"}},
+      {"backends/sim",
+       {"backends/api", "simulator", "backends/gloo/gloo_connection.h",
+        "backends/gloo/gloo_process_group.h"}},
       {"backends/registry", {"backends"}},
       {"simulator", {}},
       {"reference", {"backends/api"}},
@@ -44,7 +46,7 @@ struct ThirdParty {
 
 const std::vector<ThirdParty>& third_parties() {
   static const std::vector<ThirdParty> rows = {
-      {"gloo/", {"backends/gloo", "backends/sim"}},
+      {"gloo/", {"backends/gloo", "backends/sim", "tests/unit/sim_transport_test.cc"}},
       {"boost/asio", {"backends/store"}},
       {"boost/system", {"backends/store"}},
       {"boost/context", {"simulator"}},

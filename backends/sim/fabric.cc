@@ -1,0 +1,272 @@
+#include "backends/sim/fabric.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/api/check.h"
+
+namespace ddproof {
+namespace {
+
+// Event arguments are numbers.
+std::uint64_t to_argument(Channel& channel) { return reinterpret_cast<std::uint64_t>(&channel); }
+Channel& to_channel(std::uint64_t argument) { return *reinterpret_cast<Channel*>(argument); }
+
+void copy_bytes(const Post& send, const Post& receive) {
+  if (send.bytes > 0) std::memcpy(receive.data, send.data, send.bytes);
+}
+
+// The sender's memory goes away before the bytes have arrived: hand them over now.
+void release_sender(Post& receive) {
+  if (receive.poster != nullptr) copy_bytes(*receive.counterpart, receive);
+  receive.counterpart->poster = nullptr;
+}
+
+Failure size_mismatch(const Channel& channel, std::size_t sent, std::size_t expected) {
+  return {true, "rank " + std::to_string(channel.from->rank()) + " sends " + std::to_string(sent) +
+                    " bytes where rank " + std::to_string(channel.to->rank()) + " expects " +
+                    std::to_string(expected)};
+}
+
+const Failure kClosedHere{false, "Connection closed by this rank"};
+
+}  // namespace
+
+void PostList::push(Post* post) {
+  post->next = nullptr;
+  (last_ == nullptr ? first_ : last_->next) = post;
+  last_ = post;
+}
+
+int Endpoint::world_rank_of(int peer) const {
+  return group_.endpoints[static_cast<std::size_t>(peer)].world_rank_;
+}
+
+Channel& Endpoint::inbound(int from) {
+  const auto [place, is_new] = inbound_.try_emplace(from);
+  Channel& channel = place->second;
+  if (is_new) {
+    Endpoint& sender = group_.endpoints[static_cast<std::size_t>(from)];
+    channel.from = &sender;
+    channel.to = this;
+    sender.outbound_.push_back(&channel);
+    for (const Endpoint* end : {channel.from, channel.to}) {
+      if (!end->is_closed_) continue;
+      const auto& link = fabric_.network_.link(sender.world_rank_, world_rank_);
+      channel.end_at = std::min(channel.end_at, end->closed_at_ + link.latency);
+    }
+  }
+  return channel;
+}
+
+Channel& Endpoint::channel_to(int peer) {
+  if (last_out_.peer != peer) {
+    DDPROOF_CHECK(0 <= peer && peer < static_cast<int>(group_.endpoints.size()));
+    last_out_ = {peer, &group_.endpoints[static_cast<std::size_t>(peer)].inbound(rank_)};
+  }
+  return *last_out_.channel;
+}
+
+Channel& Endpoint::channel_from(int peer) {
+  if (last_in_.peer != peer) {
+    DDPROOF_CHECK(0 <= peer && peer < static_cast<int>(group_.endpoints.size()));
+    last_in_ = {peer, &inbound(peer)};
+  }
+  return *last_in_.channel;
+}
+
+void Endpoint::send(Poster& poster, int peer, std::uint64_t slot, std::byte* data,
+                    std::size_t bytes) {
+  if (is_closed_) return poster.failed(Direction::kSend, peer, kClosedHere);
+  Channel& channel = channel_to(peer);
+  Post* send = fabric_.make_post(poster, slot, data, bytes);
+  if (Post* receive = channel.receives.take([&](const Post& p) { return p.slot == slot; })) {
+    fabric_.match(channel, send, receive);
+    return;
+  }
+  channel.sends.push(send);
+  if (channel.end_at != sim::kNever) fabric_.watch_end(channel);
+}
+
+void Endpoint::receive(Poster& poster, int peer, std::uint64_t slot, std::byte* data,
+                       std::size_t bytes) {
+  if (is_closed_) return poster.failed(Direction::kReceive, peer, kClosedHere);
+  Channel& channel = channel_from(peer);
+  Post* receive = fabric_.make_post(poster, slot, data, bytes);
+  if (Post* send = channel.sends.take([&](const Post& p) { return p.slot == slot; })) {
+    fabric_.match(channel, send, receive);
+    return;
+  }
+  channel.receives.push(receive);
+  if (channel.end_at != sim::kNever) fabric_.watch_end(channel);
+}
+
+void Endpoint::forget(Poster& poster) {
+  const auto is_its = [&poster](const Post& post) { return post.poster == &poster; };
+  for (Channel* channel : outbound_) {
+    while (Post* post = channel->sends.take(is_its)) fabric_.free_post(post);
+    for (Post* post = channel->flying.first(); post != nullptr; post = post->next) {
+      if (is_its(*post->counterpart)) release_sender(*post);
+    }
+  }
+  for (auto& [from, channel] : inbound_) {
+    while (Post* post = channel.receives.take(is_its)) fabric_.free_post(post);
+    for (Post* post = channel.flying.first(); post != nullptr; post = post->next) {
+      if (is_its(*post)) post->poster = nullptr;
+    }
+  }
+}
+
+void Endpoint::close() {
+  if (is_closed_) return;
+  is_closed_ = true;
+  closed_at_ = fabric_.simulation_.now();
+  close_order_ = ++fabric_.closed_count_;
+  fabric_.simulation_.record(sim::EventKind::kClose, world_rank_, -1, group_.id);
+  for (Channel* channel : outbound_) fabric_.close_sender(*channel, kClosedHere);
+  for (auto& [from, channel] : inbound_) fabric_.close_receiver(channel, kClosedHere);
+}
+
+Fabric::Fabric(sim::Simulation& simulation, sim::Network& network)
+    : simulation_(simulation),
+      network_(network),
+      endpoints_(static_cast<std::size_t>(simulation.ranks())) {
+  simulation.on_crash([this](int rank) {
+    for (Endpoint* endpoint : endpoints_[static_cast<std::size_t>(rank)]) endpoint->close();
+  });
+}
+
+Group& Fabric::group(std::uint64_t parent, const std::string& name,
+                     const std::vector<int>& members) {
+  const auto [place, is_new] = groups_.try_emplace({parent, name});
+  Group& group = place->second;
+  if (is_new) {
+    group.id = groups_.size();
+    for (std::size_t rank = 0; rank < members.size(); ++rank) {
+      group.endpoints.emplace_back(*this, group, static_cast<int>(rank), members[rank]);
+      Endpoint& endpoint = group.endpoints.back();
+      endpoints_[static_cast<std::size_t>(members[rank])].push_back(&endpoint);
+      if (simulation_.has_crashed(members[rank])) endpoint.close();
+    }
+  }
+  DDPROOF_CHECK(group.endpoints.size() == members.size());
+  return group;
+}
+
+Post* Fabric::make_post(Poster& poster, std::uint64_t slot, std::byte* data, std::size_t bytes) {
+  Post* post = free_posts_.take([](const Post&) { return true; });
+  if (post == nullptr) post = &posts_.emplace_back();
+  *post = {.poster = &poster, .data = data, .bytes = bytes, .slot = slot};
+  return post;
+}
+
+void Fabric::free_post(Post* post) { free_posts_.push(post); }
+
+void Fabric::match(Channel& channel, Post* send, Post* receive) {
+  if (send->bytes != receive->bytes) {
+    const Failure failure = size_mismatch(channel, send->bytes, receive->bytes);
+    send->poster->failed(Direction::kSend, channel.to->rank(), failure);
+    receive->poster->failed(Direction::kReceive, channel.from->rank(), failure);
+    free_post(send);
+    free_post(receive);
+    return;
+  }
+  receive->counterpart = send;
+  channel.flying.push(receive);
+  const sim::Time arrival =
+      network_.send(channel.from->world_rank(), channel.to->world_rank(), send->bytes, channel.flow,
+                    sim::action_of<&Fabric::arrive>(*this, to_argument(channel)));
+  receive->is_lost = arrival == sim::kNever;
+}
+
+void Fabric::arrive(std::uint64_t argument) {
+  Channel& channel = to_channel(argument);
+  Post* receive = channel.flying.take([](const Post& post) { return !post.is_lost; });
+  DDPROOF_CHECK(receive != nullptr);
+  Post* send = receive->counterpart;
+  const int from = channel.from->rank(), to = channel.to->rank();
+  network_.arrived(channel.from->world_rank(), channel.to->world_rank(), receive->bytes);
+  if (send->poster != nullptr && receive->poster != nullptr) copy_bytes(*send, *receive);
+  if (send->poster != nullptr) send->poster->completed(Direction::kSend, to);
+  if (receive->poster != nullptr) receive->poster->completed(Direction::kReceive, from);
+  free_post(send);
+  free_post(receive);
+}
+
+void Fabric::fail_and_free(PostList& posts, Direction direction, int peer, const Failure& failure) {
+  while (Post* post = posts.take([](const Post&) { return true; })) {
+    if (post->poster != nullptr) post->poster->failed(direction, peer, failure);
+    free_post(post);
+  }
+}
+
+void Fabric::close_sender(Channel& channel, const Failure& failure) {
+  const int peer = channel.to->rank();
+  fail_and_free(channel.sends, Direction::kSend, peer, failure);
+  for (Post* post = channel.flying.first(); post != nullptr; post = post->next) {
+    Poster* poster = post->counterpart->poster;
+    if (poster == nullptr) continue;
+    release_sender(*post);
+    poster->failed(Direction::kSend, peer, failure);
+  }
+  const auto& link = network_.link(channel.from->world_rank(), channel.to->world_rank());
+  const sim::Time end_at = std::max(simulation_.now() + link.latency, channel.flow.last_arrival);
+  channel.end_at = std::min(channel.end_at, end_at);
+  watch_end(channel);
+}
+
+void Fabric::close_receiver(Channel& channel, const Failure& failure) {
+  const int peer = channel.from->rank();
+  fail_and_free(channel.receives, Direction::kReceive, peer, failure);
+  for (Post* post = channel.flying.first(); post != nullptr; post = post->next) {
+    if (Poster* poster = std::exchange(post->poster, nullptr)) {
+      poster->failed(Direction::kReceive, peer, failure);
+    }
+  }
+  const auto& link = network_.link(channel.from->world_rank(), channel.to->world_rank());
+  channel.end_at = std::min(channel.end_at, simulation_.now() + link.latency);
+  watch_end(channel);
+}
+
+// An event for the survivor, if it waits on the channel.
+void Fabric::watch_end(Channel& channel) {
+  if (channel.sends.empty() && channel.receives.empty() && channel.flying.empty()) return;
+  simulation_.schedule(std::max(channel.end_at, simulation_.now()),
+                       sim::action_of<&Fabric::end>(*this, to_argument(channel)));
+}
+
+void Fabric::end(std::uint64_t argument) {
+  Channel& channel = to_channel(argument);
+  const int from = channel.from->rank(), to = channel.to->rank();
+  const auto closed_by = [](int rank) {
+    return Failure{false, "Connection closed by peer [rank " + std::to_string(rank) + "]"};
+  };
+  fail_and_free(channel.sends, Direction::kSend, to, closed_by(to));
+  fail_and_free(channel.receives, Direction::kReceive, from, closed_by(from));
+  while (Post* post = channel.flying.take([](const Post& p) { return p.is_lost; })) {
+    Post* send = post->counterpart;
+    if (send->poster != nullptr) send->poster->failed(Direction::kSend, to, closed_by(to));
+    if (post->poster != nullptr) post->poster->failed(Direction::kReceive, from, closed_by(from));
+    free_post(send);
+    free_post(post);
+  }
+}
+
+std::vector<int> Fabric::crashed_members(const Group& group) const {
+  std::vector<int> result;
+  for (const Endpoint& endpoint : group.endpoints) {
+    if (simulation_.has_crashed(endpoint.world_rank())) result.push_back(endpoint.rank());
+  }
+  return result;
+}
+
+int Fabric::first_closed(const Group& group) {
+  const Endpoint* first = nullptr;
+  for (const Endpoint& endpoint : group.endpoints) {
+    if (!endpoint.is_closed_) continue;
+    if (first == nullptr || endpoint.close_order_ < first->close_order_) first = &endpoint;
+  }
+  return first == nullptr ? -1 : first->rank();
+}
+
+}  // namespace ddproof

@@ -1,0 +1,198 @@
+// What carries Gloo's messages between simulated ranks: rendezvous, as Gloo over TCP does it. A
+// transfer begins when both the send and the receive of one slot are posted, and ends both when
+// its last byte has arrived; nothing is buffered on the way.
+//
+// Invariants:
+//   Order   Posts of one channel and slot match in the order in which they were made, and
+//           transfers of one channel arrive in the order in which they began.
+//   End     When an endpoint closes or its rank dies, what is in flight still arrives; then the
+//           peers' posts that wait for it fail, and all later ones.
+//   Memory  A buffer that goes away while a transfer from it is in flight has its bytes copied at
+//           once; one that would have received is left alone.
+//
+// A group is a set of ranks that are connected with each other, an endpoint is one rank's place in
+// it, a channel one direction between two endpoints. Channels are made when first used, so a world
+// of 4,096 ranks costs what it uses, not its square.
+// Threads: that of the Simulation. The Fabric must outlive everything made with it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/gloo/gloo_connection.h"
+#include "simulator/network.h"
+#include "simulator/simulation.h"
+
+namespace ddproof {
+
+class Endpoint;
+
+enum class Direction : std::uint8_t { kSend, kReceive };
+
+struct Failure {
+  bool is_mismatch = false;  // the two sides have different sizes; else a connection is gone
+  std::string why;
+};
+
+// The owner of posts: a Gloo buffer.
+class Poster {
+ public:
+  // The oldest post of this direction with `peer` (a rank of the group) is done.
+  virtual void completed(Direction direction, int peer) = 0;
+  // It will never be done.
+  virtual void failed(Direction direction, int peer, const Failure& failure) = 0;
+
+ protected:
+  ~Poster() = default;
+};
+
+// A wish to send or receive, until it is done.
+struct Post {
+  Post* next = nullptr;
+  Poster* poster = nullptr;  // null: gone, or told already
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  std::uint64_t slot = 0;
+  Post* counterpart = nullptr;  // in flight: the send that belongs to a receive
+  bool is_lost = false;         // in flight, but a fault swallowed it
+};
+
+// A queue of posts that owns none of them.
+class PostList {
+ public:
+  bool empty() const { return first_ == nullptr; }
+  Post* first() const { return first_; }
+  void push(Post* post);
+  // Removes the first one that `matches` accepts; null when there is none.
+  template <class Predicate>
+  Post* take(Predicate&& matches) {
+    Post* before = nullptr;
+    for (Post* post = first_; post != nullptr; before = post, post = post->next) {
+      if (!matches(*post)) continue;
+      (before == nullptr ? first_ : before->next) = post->next;
+      if (last_ == post) last_ = before;
+      post->next = nullptr;
+      return post;
+    }
+    return nullptr;
+  }
+
+ private:
+  Post* first_ = nullptr;
+  Post* last_ = nullptr;
+};
+
+struct Channel {
+  Endpoint* from;
+  Endpoint* to;
+  sim::Flow flow;
+  PostList sends;                  // that wait for a receive
+  PostList receives;               // that wait for a send
+  PostList flying;                 // receives whose bytes are on their way, with their sends
+  sim::Time end_at = sim::kNever;  // when the survivor learns that the other end is closed
+};
+
+class Fabric;
+
+// The ranks of one Gloo context, and what is known about its failure.
+struct Group {
+  std::uint64_t id = 0;
+  std::deque<Endpoint> endpoints;  // by rank of the group
+  std::optional<Finding> finding;  // the first one
+};
+
+// One rank's place in a group.
+class Endpoint {
+ public:
+  Endpoint(Fabric& fabric, Group& group, int rank, int world_rank)
+      : fabric_(fabric), group_(group), rank_(rank), world_rank_(world_rank) {}
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  int rank() const { return rank_; }
+  int world_rank() const { return world_rank_; }
+  Group& group() { return group_; }
+  Fabric& fabric() { return fabric_; }
+  bool is_closed() const { return is_closed_; }
+  int world_rank_of(int peer) const;
+
+  // Both fail at once, through `poster`, when this endpoint is closed.
+  void send(Poster& poster, int peer, std::uint64_t slot, std::byte* data, std::size_t bytes);
+  void receive(Poster& poster, int peer, std::uint64_t slot, std::byte* data, std::size_t bytes);
+  // Forgets the posts of a poster that goes away before they are done.
+  void forget(Poster& poster);
+  // Fails all posts of this endpoint, and after what is in flight those that peers made for it.
+  // Idempotent.
+  void close();
+
+  // How many of this rank's tasks wait in this group now.
+  int waiting = 0;
+
+ private:
+  friend class Fabric;
+  struct Route {
+    int peer = -1;
+    Channel* channel = nullptr;
+  };
+  Channel& channel_to(int peer);
+  Channel& channel_from(int peer);
+  Channel& inbound(int from);
+
+  Fabric& fabric_;
+  Group& group_;
+  int rank_;
+  int world_rank_;
+  bool is_closed_ = false;
+  sim::Time closed_at_ = 0;
+  std::uint64_t close_order_ = 0;
+  Route last_out_;  // algorithms talk to few neighbours
+  Route last_in_;
+  std::map<int, Channel> inbound_;  // by sender
+  std::vector<Channel*> outbound_;
+};
+
+class Fabric {
+ public:
+  Fabric(sim::Simulation& simulation, sim::Network& network);
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+
+  // The group with this name under `parent` (0: the world), made when first asked for. `members`
+  // are world ranks in the order of their ranks in the group; the same for all that ask.
+  Group& group(std::uint64_t parent, const std::string& name, const std::vector<int>& members);
+
+  sim::Simulation& simulation() { return simulation_; }
+  // The group's crashed members, as ranks of the group, ascending.
+  std::vector<int> crashed_members(const Group& group) const;
+  // The member whose endpoint closed first; -1: none.
+  static int first_closed(const Group& group);
+
+ private:
+  friend class Endpoint;
+  Post* make_post(Poster& poster, std::uint64_t slot, std::byte* data, std::size_t bytes);
+  void free_post(Post* post);
+  void match(Channel& channel, Post* send, Post* receive);
+  void arrive(std::uint64_t channel);
+  void close_sender(Channel& channel, const Failure& failure);
+  void close_receiver(Channel& channel, const Failure& failure);
+  void watch_end(Channel& channel);
+  void end(std::uint64_t channel);
+  void fail_and_free(PostList& posts, Direction direction, int peer, const Failure& failure);
+
+  sim::Simulation& simulation_;
+  sim::Network& network_;
+  std::map<std::pair<std::uint64_t, std::string>, Group> groups_;
+  std::vector<std::vector<Endpoint*>> endpoints_;  // by world rank
+  std::uint64_t closed_count_ = 0;
+  std::deque<Post> posts_;
+  PostList free_posts_;
+};
+
+}  // namespace ddproof

@@ -1,0 +1,27 @@
+#include "backends/sim/sim_backend.h"
+
+#include "backends/api/error.h"
+#include "backends/sim/sim_world.h"
+
+namespace ddproof {
+
+SimBackend::SimBackend() : capabilities_(sim_capabilities()) {}
+
+WorldReport SimBackend::run_world(const WorldOptions& options,
+                                  const std::function<void(RankContext&)>& body) {
+  const sim::Report report = run_sim_world({.world = options}, body);
+  rethrow(report);
+  return {.digest = report.digest,
+          .virtual_time = Duration(report.virtual_time),
+          .messages = report.messages,
+          .bytes = report.bytes,
+          .switches = report.switches};
+}
+
+std::unique_ptr<ProcessGroup> SimBackend::join(const Membership&, Runtime&, Store&) {
+  throw CommError(CommErrorKind::kUnsupported,
+                  "[sim] join: simulated ranks live in one process; use run_world, or the gloo "
+                  "backend between processes");
+}
+
+}  // namespace ddproof

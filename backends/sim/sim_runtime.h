@@ -1,0 +1,65 @@
+// The simulator's Runtime: what a simulated rank sees of the outside world.
+//
+// Invariants: now() is virtual time since the start of the run; tasks are fibers; random_u64() is
+// the rank's own stream, whatever the schedule. A wait that can never end throws
+// CommError{kDeadlock} whose text is the verdict; in a rank that died it throws sim::RankKilled.
+// A loop that polls without waiting sees time pass in small steps.
+// Threads: that of the Simulation. `simulation` and `files` must outlive the Runtime.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "backends/api/error.h"
+#include "backends/api/runtime.h"
+#include "simulator/simulation.h"
+
+namespace ddproof {
+
+// Variables of one rank, by name.
+using EnvironmentMap = std::map<std::string, std::string, std::less<>>;
+
+class SimRuntime final : public Runtime {
+ public:
+  SimRuntime(sim::Simulation& simulation, int rank, FileSystem& files, EnvironmentMap environment);
+
+  TimePoint now() const override;
+  // Starts at 2026-01-01 00:00:00 UTC.
+  Duration wall_clock() const override;
+  void sleep_for(Duration duration) override;
+  void charge(Duration compute_cost) override;
+  std::unique_ptr<Task> spawn(std::string name, std::function<void()> body) override;
+  std::unique_ptr<Monitor> make_monitor() override;
+  void begin_operation(std::string_view what, const CallSite& site) override;
+  std::uint64_t random_u64() override;
+  FileSystem& files() override { return files_; }
+  const Environment& environment() const override { return environment_; }
+
+ private:
+  class MapEnvironment final : public Environment {
+   public:
+    explicit MapEnvironment(EnvironmentMap variables) : variables_(std::move(variables)) {}
+    std::optional<std::string> get(std::string_view name) const override;
+    std::vector<std::string> all() const override;
+
+   private:
+    EnvironmentMap variables_;
+  };
+
+  sim::Simulation& simulation_;
+  int rank_;
+  FileSystem& files_;
+  MapEnvironment environment_;
+};
+
+// Calls `wait`; a DeadlockError that comes out of it becomes CommError{kDeadlock}, same text.
+template <class Wait>
+auto with_comm_errors(Wait&& wait) {
+  try {
+    return wait();
+  } catch (const sim::DeadlockError& error) {
+    throw CommError(CommErrorKind::kDeadlock, error.what(), error.culprits());
+  }
+}
+
+}  // namespace ddproof

@@ -1,0 +1,149 @@
+#include "backends/sim/sim_world.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/sim/sim_connection.h"
+#include "backends/sim/sim_files.h"
+#include "simulator/wait_list.h"
+
+namespace ddproof {
+namespace {
+
+void check(const WorldOptions& world) {
+  if (world.world_size < 1) {
+    throw ConfigError("world size is " + std::to_string(world.world_size) +
+                      "; sim takes 1 or more");
+  }
+  if (world.ranks_per_node < 0) {
+    throw ConfigError("ranks per node is " + std::to_string(world.ranks_per_node) +
+                      "; sim takes 0 (all on one node) or more");
+  }
+  if (world.timeout <= Duration::zero()) {
+    throw ConfigError("timeout is " + std::to_string(world.timeout.count()) +
+                      " ns; it must be above 0");
+  }
+}
+
+class World {
+ public:
+  World(const SimWorldOptions& options, const std::function<void(RankContext&)>& body)
+      : options_(options),
+        body_(body),
+        simulation_({.ranks = options.world.world_size,
+                     .seed = options.world.seed,
+                     .event_count_max = options.event_count_max,
+                     .patience_runs_out = options.timeouts_end_deadlocks,
+                     .scheduler = options.scheduler != nullptr ? options.scheduler : &random_walk_,
+                     .faults = options.faults,
+                     .trace = options.trace,
+                     .stacks = options.stacks}),
+        network_(simulation_, {options.world.ranks_per_node, options.same_node,
+                               options.across_nodes, options.jitter_max.count()}),
+        fabric_(simulation_, network_),
+        own_files_(disk_),
+        group_options_{"sim", std::make_shared<Capabilities>(sim_capabilities()),
+                       options.world.timeout, options.all_reduce} {
+    std::vector<int> everybody(static_cast<std::size_t>(simulation_.ranks()));
+    for (std::size_t rank = 0; rank < everybody.size(); ++rank)
+      everybody[rank] = static_cast<int>(rank);
+    world_group_ = &fabric_.group(0, "world", everybody);
+    body_ended_.resize(everybody.size());
+    simulation_.on_crash([this](int rank) { end_body(rank); });
+  }
+
+  sim::Report run() {
+    for (int rank = 0; rank < simulation_.ranks(); ++rank) {
+      simulation_.spawn(rank, "main", [this, rank] { run_rank(rank); });
+    }
+    return simulation_.run();
+  }
+
+ private:
+  // However the body ends, the others may count on it.
+  struct BodyEnd {
+    World& world;
+    int rank;
+    ~BodyEnd() { world.end_body(rank); }
+  };
+
+  void run_rank(int rank) {
+    FileSystem& files = options_.world.files != nullptr ? *options_.world.files : own_files_;
+    SimRuntime runtime(simulation_, rank, files, launcher_environment(options_.world, rank));
+    Endpoint& endpoint = world_group_->endpoints[static_cast<std::size_t>(rank)];
+    GlooProcessGroup group(std::make_unique<SimConnection>(endpoint), runtime, group_options_);
+    {
+      const BodyEnd end{*this, rank};
+      RankContext context{group, runtime};
+      body_(context);
+    }
+    stay();
+  }
+
+  void end_body(int rank) {
+    if (std::exchange(body_ended_[static_cast<std::size_t>(rank)], 1) != 0) return;
+    if (++bodies_ended_ == simulation_.ranks()) all_ended_.wake_all(simulation_);
+  }
+
+  // Until all bodies have ended, or no other rank can go on.
+  void stay() {
+    const sim::WaitReason reason{.what = "the other ranks' end", .kind = sim::WaitKind::kIdle};
+    try {
+      while (bodies_ended_ < simulation_.ranks()) all_ended_.wait(simulation_, reason);
+    } catch (const sim::RankKilled&) {
+      // The run is over because a silent rank never ends: this one has returned all the same.
+    }
+  }
+
+  const SimWorldOptions& options_;
+  const std::function<void(RankContext&)>& body_;
+  sim::RandomWalk random_walk_;
+  sim::Simulation simulation_;
+  sim::Network network_;
+  Fabric fabric_;
+  sim::Disk disk_;
+  SimFileSystem own_files_;
+  GlooGroupOptions group_options_;
+  Group* world_group_;
+  std::vector<char> body_ended_;
+  int bodies_ended_ = 0;
+  sim::WaitList all_ended_;
+};
+
+}  // namespace
+
+sim::Report run_sim_world(const SimWorldOptions& options,
+                          const std::function<void(RankContext&)>& body) {
+  check(options.world);
+  return World(options, body).run();
+}
+
+EnvironmentMap launcher_environment(const WorldOptions& world, int rank) {
+  const int per_node = world.ranks_per_node == 0 ? world.world_size : world.ranks_per_node;
+  const int node = rank / per_node;
+  const int on_this_node = std::min(per_node, world.world_size - node * per_node);
+  return {{"GROUP_RANK", std::to_string(node)},
+          {"LOCAL_RANK", std::to_string(rank % per_node)},
+          {"LOCAL_WORLD_SIZE", std::to_string(on_this_node)},
+          {"MASTER_ADDR", "node0"},
+          {"MASTER_PORT", "29500"},
+          {"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", std::to_string(world.world_size)}};
+}
+
+void rethrow(const sim::Report& report) {
+  if (report.verdict == sim::Verdict::kEventLimit) throw sim::EventLimitError(report.verdict_text);
+  std::vector<std::exception_ptr> errors;
+  for (const sim::RankReport& rank : report.ranks) errors.push_back(rank.error);
+  rethrow_root_cause(errors);
+}
+
+Capabilities sim_capabilities() {
+  Capabilities result = gloo_capabilities();
+  result.virtual_time = true;
+  return result;
+}
+
+}  // namespace ddproof
