@@ -16,6 +16,7 @@ namespace {
 // To add a subcommand: its row here, its function in subcommand.h, its file in CMakeLists.txt.
 std::vector<Subcommand> subcommands() {
   return {
+      {"backends", "print what each backend of this build can do", backends_command},
       {"run", "start a program as the ranks of one world on this machine", run_command},
       {"sampler", "print which samples each rank draws", sampler_command},
   };

@@ -34,6 +34,7 @@ struct Subcommand {
 };
 
 // The subcommands, each in the file of its name.
+int backends_command(CommandContext& context);
 int run_command(CommandContext& context);
 int sampler_command(CommandContext& context);
 
