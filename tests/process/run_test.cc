@@ -63,6 +63,26 @@ TEST(Run, RanksMeetAtTheLaunchersStore) {
   }
 }
 
+TEST(Run, RankZeroHostsTheStoreWhenNoLauncherDoes) {
+  std::string port;
+  {
+    OsRuntime runtime;
+    port = std::to_string(TcpStoreServer(runtime, {.host = "127.0.0.1"}).port());
+  }
+  const auto variables = [&port](const std::string& rank) -> LaunchedOptions {
+    return {.environment = {"RANK=" + rank, "LOCAL_RANK=" + rank, "WORLD_SIZE=2",
+                            "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port,
+                            "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RUN_ID",
+                            "DDPROOF_RUN_ID"}};
+  };
+  Launched one({DDPROOF_RANK_PROGRAM}, variables("1"));  // the host comes last
+  Launched zero({DDPROOF_RANK_PROGRAM}, variables("0"));
+  for (Launched* rank : {&one, &zero}) {
+    EXPECT_EQ(rank->wait(), 0) << rank->err();
+    EXPECT_EQ(rank->out(), "met 2 by environment variables\n");
+  }
+}
+
 TEST(Run, LinesOfManyRanksNeverMix) {
   constexpr int kRanks = 4;
   constexpr int kLines = 3000;
