@@ -9,7 +9,7 @@ namespace {
 struct FloatVector {
   using Scalar = float;
   using Vector = __m512;
-  static constexpr int kWidth = 16, kRows = 12, kVectors = 2;
+  static constexpr int kWidth = 16, kRows = 8, kVectors = 2;
   static constexpr bool kOrdered = true;
   static Vector zero() { return _mm512_setzero_ps(); }
   static Vector load(const float* p) { return _mm512_loadu_ps(p); }
@@ -21,7 +21,7 @@ struct FloatVector {
 struct DoubleVector {
   using Scalar = double;
   using Vector = __m512d;
-  static constexpr int kWidth = 8, kRows = 12, kVectors = 2;
+  static constexpr int kWidth = 8, kRows = 8, kVectors = 2;
   static constexpr bool kOrdered = true;
   static Vector zero() { return _mm512_setzero_pd(); }
   static Vector load(const double* p) { return _mm512_loadu_pd(p); }

@@ -25,7 +25,6 @@ struct Field {
 
   friend bool operator==(Field a, Field b) = default;
   friend Field operator+(Field a, Field b) { return {(a.value + b.value) % kPrime}; }
-  friend Field operator-(Field a, Field b) { return {(a.value + kPrime - b.value) % kPrime}; }
   friend Field operator*(Field a, Field b) {
     __extension__ using Wide = unsigned __int128;
     return {static_cast<std::uint64_t>(Wide{a.value} * b.value % kPrime)};
