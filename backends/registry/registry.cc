@@ -9,6 +9,7 @@
 #include "backends/local/single_backend.h"
 #ifdef DDPROOF_WITH_GLOO
 #include "backends/gloo/tcp/gloo_backend.h"
+#include "backends/sim/sim_backend.h"
 #include "backends/store/memory_store.h"
 #endif
 
@@ -42,10 +43,20 @@ Entry gloo_entry() {
 #endif
 }
 
+Entry sim_entry() {
+  constexpr std::string_view kWhat = "Gloo between simulated ranks in one process, virtual time";
+#ifdef DDPROOF_WITH_GLOO
+  return {{"sim", kWhat, true, ""}, [] { return std::make_unique<SimBackend>(); }};
+#else
+  return missing("sim", kWhat, "built without Gloo (DDPROOF_WITH_GLOO=OFF)");
+#endif
+}
+
 std::vector<Entry> entries() {
   std::vector<Entry> result;
   result.push_back({{"single", "one rank, no communication", true, ""},
                     [] { return std::make_unique<SingleBackend>(); }});
+  result.push_back(sim_entry());
   result.push_back(gloo_entry());
   result.push_back(missing("nccl", "NCCL between CUDA devices", "not in this version"));
   return result;
