@@ -36,19 +36,23 @@ DDPROOF_CONTRACT(Mismatch);
 constexpr CallSite kSite{"train.cc", 10, "step"};
 constexpr CallSite kOtherSite{"train.cc", 20, "step"};
 
-template <class T = float>
-Caller all_reduce(std::size_t count, ReduceOp op = ReduceOp::kSum, const std::string& label = "",
-                  CallSite site = kSite) {
+template <class T>
+Caller all_reduce_of(std::size_t count, ReduceOp op = ReduceOp::kSum,
+                     const std::string& label = "") {
   return [=](ProcessGroup& group) {
     std::vector<T> data(count, T(1));
     const auto before = data;
     try {
-      group.all_reduce(buffer(data), op, {.label = label}, site)->wait();
+      group.all_reduce(buffer(data), op, {.label = label}, kSite)->wait();
     } catch (const CommError&) {
       EXPECT_EQ(data, before) << "data moved before the error";
       throw;
     }
   };
+}
+
+Caller all_reduce(std::size_t count, ReduceOp op = ReduceOp::kSum, const std::string& label = "") {
+  return all_reduce_of<float>(count, op, label);
 }
 
 Caller broadcast(int root) {
@@ -77,8 +81,8 @@ TEST_P(Mismatch, EveryFieldOfACallIsCompared) {
   expect_mismatch("barrier against all_reduce", barrier(), all_reduce(4));
   expect_mismatch("reduce operation", all_reduce(4), all_reduce(4, ReduceOp::kMax));
   expect_mismatch("root", broadcast(0), broadcast(2));
-  expect_mismatch("dtype", all_reduce<float>(4), all_reduce<double>(4));
-  expect_mismatch("dtype of the same size", all_reduce<float>(4), all_reduce<std::int32_t>(4));
+  expect_mismatch("dtype", all_reduce(4), all_reduce_of<double>(4));
+  expect_mismatch("dtype of the same size", all_reduce(4), all_reduce_of<std::int32_t>(4));
   expect_mismatch("count", all_reduce(4), all_reduce(8));
   expect_mismatch("zero count", all_reduce(4), all_reduce(0));
   expect_mismatch("label", all_reduce(4, ReduceOp::kSum, "a"), all_reduce(4, ReduceOp::kSum, "b"));

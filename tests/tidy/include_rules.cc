@@ -66,9 +66,9 @@ const std::vector<ThirdParty>& third_parties() {
 }
 
 // Operating-system headers: the Runtime, sockets, the launcher of processes, and their tests.
-constexpr std::array<std::string_view, 7> kSystemFolders = {
-    "backends/local", "backends/store", "reference/launch", "cli",
-    "simulator",      "tests",          "reference/compute"};
+constexpr std::array<std::string_view, 8> kSystemFolders = {
+    "backends/local",   "backends/gloo/tcp", "backends/store", "cli",
+    "reference/launch", "reference/compute", "simulator",      "tests"};
 
 struct Include {
   int line;
