@@ -61,6 +61,8 @@ function(ddproof_test)
   endif()
   add_executable(${ARG_NAME} ${ARG_SRCS})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} ddproof::options GTest::gtest_main)
+  # The libraries under test keep their level; the tests themselves need to compile quickly.
+  target_compile_options(${ARG_NAME} PRIVATE -O1)
   target_compile_definitions(${ARG_NAME} PRIVATE
     DDPROOF_SOURCE_DIR="${PROJECT_SOURCE_DIR}" DDPROOF_BINARY_DIR="${PROJECT_BINARY_DIR}")
   gtest_discover_tests(${ARG_NAME} TEST_PREFIX "${ARG_LABEL}/" DISCOVERY_MODE PRE_TEST
