@@ -18,6 +18,7 @@ std::vector<Subcommand> subcommands() {
   return {
       {"backends", "print what each backend of this build can do", backends_command},
       {"run", "start a program as the ranks of one world on this machine", run_command},
+      {"train", "train a model on one device or as the ranks of a world", train_command},
       {"sampler", "print which samples each rank draws", sampler_command},
   };
 }

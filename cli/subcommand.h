@@ -37,5 +37,6 @@ struct Subcommand {
 int backends_command(CommandContext& context);
 int run_command(CommandContext& context);
 int sampler_command(CommandContext& context);
+int train_command(CommandContext& context);
 
 }  // namespace ddproof

@@ -1,0 +1,305 @@
+// ddproof train: trains a model on one device, on simulated ranks, or as one rank of a launched
+// world. Rank 0 reports.
+#include "reference/train/train.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "backends/registry/registry.h"
+#include "cli/arguments.h"
+#include "cli/progress.h"
+#include "cli/subcommand.h"
+#include "reference/data/cifar10.h"
+#include "reference/data/data_loader.h"
+#include "reference/data/idx.h"
+#include "reference/launch/environment.h"
+#include "reference/launch/rendezvous.h"
+
+namespace ddproof {
+namespace {
+
+struct TrainCommand {
+  std::string backend = "single";
+  int world_size = 1;
+  bool world_size_given = false;
+  std::string data;
+  std::string format = "idx";
+  std::int64_t global_batch_size = 0;  // 0: the batch size is per rank
+  double bucket_cap_mb = 25;
+  std::string metrics;
+  bool json = false;
+  TrainOptions train;
+};
+
+void declare_model_flags(Arguments& arguments, TrainCommand& command) {
+  TrainOptions& train = command.train;
+  arguments.choice("--model", train.model, {"mlp", "cnn"}, "what to train");
+  arguments.number("--lr", train.sgd.lr, 0, 1e6, "learning rate");
+  arguments.number("--momentum", train.sgd.momentum, 0, 1, "of SGD");
+  arguments.number("--dampening", train.sgd.dampening, 0, 1, "of the momentum");
+  arguments.flag("--nesterov", train.sgd.nesterov, "Nesterov's momentum");
+  arguments.number("--weight-decay", train.sgd.weight_decay, 0, 1e6, "L2 penalty");
+  arguments.number("--seed", train.seed, "of the parameters, the order and the simulator");
+  arguments.number("--bucket-cap-mb", command.bucket_cap_mb, 1e-6, 1e6,
+                   "size of a gradient bucket in MiB");
+}
+
+void declare_run_flags(Arguments& arguments, TrainCommand& command) {
+  TrainOptions& train = command.train;
+  constexpr std::int64_t kMany = std::int64_t{1} << 40;
+  arguments.text("--backend", command.backend, "single, sim or gloo; see `ddproof backends`");
+  arguments.number("--world-size", command.world_size, 1, kWorldSizeMax,
+                   "ranks; with gloo the launcher decides");
+  arguments.text("--data", command.data, "directory of the data set");
+  arguments.choice("--format", command.format, {"idx", "cifar10"}, "of the data set");
+  arguments.number("--epochs", train.epochs, 1, kMany, "passes over the training set");
+  arguments.number("--batch-size", train.batch_size, 1, kMany, "samples per rank and step");
+  arguments.number("--global-batch-size", command.global_batch_size, 1, kMany,
+                   "samples per step over all ranks, instead of --batch-size");
+  arguments.number("--max-steps", train.max_steps, 0, kMany, "stop after this many; 0: no limit");
+  arguments.flag("--eval", train.evaluate, "evaluate on the test set at the end");
+  arguments.text("--checkpoint-dir", train.checkpoint_directory, "write checkpoints here");
+  arguments.number("--checkpoint-every", train.checkpoint_every, 0, kMany,
+                   "steps; 0: at the end of each epoch and of the run");
+  arguments.flag("--resume", train.resume, "go on from the checkpoint, if there is one");
+  arguments.text("--metrics", command.metrics, "write one JSON line per step to this file");
+  arguments.flag("--json", command.json, "print the result as JSON");
+}
+
+// Empty when help was asked for.
+std::optional<TrainCommand> parse(CommandContext& context) {
+  TrainCommand command;
+  command.train.sgd = {.lr = 0.05, .momentum = 0.9};
+  Arguments arguments("ddproof train", "Trains a model; the same on every backend.");
+  declare_run_flags(arguments, command);
+  declare_model_flags(arguments, command);
+  if (!arguments.parse(context.arguments, context.out)) return std::nullopt;
+  command.world_size_given = arguments.given("--world-size");
+  if (arguments.given("--batch-size") && arguments.given("--global-batch-size")) {
+    throw ConfigError("--batch-size and --global-batch-size exclude each other");
+  }
+  if (command.data.empty()) throw ConfigError("--data is missing: the directory of the data set");
+  command.train.bucket_cap_bytes = static_cast<std::int64_t>(command.bucket_cap_mb * 0x1p20);
+  return command;
+}
+
+std::unique_ptr<ImageDataset> read_dataset(const TrainCommand& command, FileSystem& files,
+                                           Split split) {
+  return command.format == "idx" ? read_idx_dataset(files, command.data, split)
+                                 : read_cifar10(files, command.data, split);
+}
+
+// Rank 0's: shows progress and writes the metrics file.
+class Reporter : public TrainObserver {
+ public:
+  Reporter(const TrainCommand& command, CommandContext& context)
+      : context_(context), progress_(context.err, isatty(STDERR_FILENO) == 1) {
+    if (!command.metrics.empty()) open_metrics(command);
+  }
+
+  void on_step(const StepRecord& record) override {
+    progress_.show(record.step, record.steps,
+                   fmt::format("step {}/{}  epoch {}  loss {:.4f}", record.step, record.steps,
+                               record.epoch, record.metrics.loss()),
+                   context_.runtime.now());
+    if (!metrics_) return;
+    const nlohmann::ordered_json line = {
+        {"step", record.step},
+        {"epoch", record.epoch},
+        {"loss", record.metrics.loss()},
+        {"accuracy", record.metrics.accuracy()},
+        {"samples", record.metrics.samples},
+        {"seconds", std::chrono::duration<double>(record.elapsed).count()}};
+    const std::string text = line.dump() + "\n";
+    metrics_->append(std::as_bytes(std::span(text)));
+  }
+
+  void on_warning(const std::string& text) override {
+    progress_.clear();
+    context_.err << "ddproof train: warning: " << text << "\n";
+  }
+
+  void finish() { progress_.clear(); }
+
+ private:
+  // A resumed run adds to what its file has.
+  void open_metrics(const TrainCommand& command) {
+    FileSystem& files = context_.runtime.files();
+    std::vector<std::byte> earlier;
+    if (command.train.resume && files.exists(command.metrics)) {
+      earlier = read_file(files, command.metrics);
+    }
+    metrics_ = files.create(command.metrics);
+    metrics_->append(earlier);
+  }
+
+  CommandContext& context_;
+  Progress progress_;
+  std::unique_ptr<File> metrics_;
+};
+
+struct Outcome {
+  TrainSummary summary;
+  WorldReport world;
+  int world_size = 1;
+  Duration wall{0};
+};
+
+nlohmann::ordered_json to_json(const TrainCommand& command, const Outcome& outcome) {
+  const TrainSummary& summary = outcome.summary;
+  nlohmann::ordered_json result = {
+      {"backend", command.backend},
+      {"world_size", outcome.world_size},
+      {"model", command.train.model},
+      {"steps", summary.steps},
+      {"loss", summary.last_loss},
+      {"samples", summary.samples},
+      {"seconds", std::chrono::duration<double>(outcome.wall).count()},
+      {"parameter_digest", fmt::format("{:016x}", summary.parameter_digest)},
+      {"state_digest", fmt::format("{:016x}", summary.state_digest)},
+      {"ranks_agree", summary.ranks_agree}};
+  if (command.train.evaluate) {
+    result["test"] = {{"loss", summary.evaluation.loss()},
+                      {"accuracy", summary.evaluation.accuracy()},
+                      {"samples", summary.evaluation.samples}};
+  }
+  if (outcome.world.digest != 0) {
+    result["simulation"] = {
+        {"digest", fmt::format("{:016x}", outcome.world.digest)},
+        {"virtual_seconds", std::chrono::duration<double>(outcome.world.virtual_time).count()},
+        {"messages", outcome.world.messages},
+        {"bytes", outcome.world.bytes}};
+  }
+  return result;
+}
+
+void print(const TrainCommand& command, const Outcome& outcome, std::ostream& out) {
+  const TrainSummary& summary = outcome.summary;
+  const double seconds = std::chrono::duration<double>(outcome.wall).count();
+  out << fmt::format("{} on {}, {} rank{}: {} steps, loss {:.4f}, {} samples in {:.1f} s\n",
+                     command.train.model, command.backend, outcome.world_size,
+                     outcome.world_size == 1 ? "" : "s", summary.steps, summary.last_loss,
+                     summary.samples, seconds);
+  if (command.train.evaluate) {
+    out << fmt::format("test accuracy {:.2f} %, loss {:.4f} ({} samples)\n",
+                       100 * summary.evaluation.accuracy(), summary.evaluation.loss(),
+                       summary.evaluation.samples);
+  }
+  out << fmt::format("state digest {:016x}", summary.state_digest);
+  if (outcome.world_size > 1) {
+    out << "; ranks agree bit for bit: " << (summary.ranks_agree ? "yes" : "NO");
+  }
+  out << "\n";
+}
+
+// Runs the ranks that this process holds; returns what rank 0 saw, or empty when rank 0 is
+// elsewhere.
+class TrainProgram {
+ public:
+  TrainProgram(TrainCommand command, CommandContext& context)
+      : command_(std::move(command)),
+        context_(context),
+        environment_(read_launch_environment(context.runtime.environment())) {}
+
+  std::optional<Outcome> run() {
+    const std::unique_ptr<Backend> backend = make_backend(command_.backend);
+    const int world_size = decide_world_size(*backend);
+    if (command_.global_batch_size > 0) {
+      command_.train.batch_size = local_batch_size(command_.global_batch_size, world_size);
+    }
+    FileSystem& files = context_.runtime.files();
+    train_set_ = read_dataset(command_, files, Split::kTrain);
+    if (command_.train.evaluate) test_set_ = read_dataset(command_, files, Split::kTest);
+    const TimePoint begin = context_.runtime.now();
+    Outcome outcome{.world_size = world_size};
+    const bool has_rank_zero = run_ranks(*backend, outcome);
+    outcome.wall = context_.runtime.now() - begin;
+    if (!has_rank_zero) return std::nullopt;
+    return outcome;
+  }
+
+ private:
+  bool launched(const Backend& backend) const {
+    return backend.joins_processes() && environment_.distributed;
+  }
+
+  int decide_world_size(const Backend& backend) const {
+    if (launched(backend)) {
+      if (command_.world_size_given && command_.world_size != environment_.world_size) {
+        throw ConfigError(fmt::format("--world-size is {} but WORLD_SIZE is {}; leave the flag out",
+                                      command_.world_size, environment_.world_size));
+      }
+      return environment_.world_size;
+    }
+    if (backend.joins_processes() && command_.world_size > 1) {
+      throw ConfigError(
+          fmt::format("--backend {} --world-size {}: no launcher started this process; use "
+                      "`ddproof run --nproc-per-node {} -- ddproof train ...`",
+                      command_.backend, command_.world_size, command_.world_size));
+    }
+    return command_.world_size;
+  }
+
+  TrainSummary train_rank(ProcessGroup* group, Runtime& runtime) {
+    const TrainData data{*train_set_, test_set_.get()};
+    if (group != nullptr && group->rank() != 0) {
+      return train(command_.train, data, group, runtime, nullptr);
+    }
+    Reporter reporter(command_, context_);
+    TrainSummary summary = train(command_.train, data, group, runtime, &reporter);
+    reporter.finish();
+    return summary;
+  }
+
+  // True when rank 0 was among them.
+  bool run_ranks(Backend& backend, Outcome& outcome) {
+    if (launched(backend)) return run_launched(backend, outcome);
+    if (outcome.world_size == 1) {
+      outcome.summary = train_rank(nullptr, context_.runtime);
+      return true;
+    }
+    outcome.world = backend.run_world(
+        {.world_size = outcome.world_size, .seed = command_.train.seed}, [&](RankContext& rank) {
+          const TrainSummary summary = train_rank(&rank.group, rank.runtime);
+          if (rank.group.rank() == 0) outcome.summary = summary;
+        });
+    return true;
+  }
+
+  bool run_launched(Backend& backend, Outcome& outcome) {
+    Rendezvous rendezvous(context_.runtime, environment_, std::chrono::minutes(5));
+    const std::unique_ptr<ProcessGroup> group =
+        backend.join({.rank = environment_.rank, .world_size = environment_.world_size},
+                     context_.runtime, rendezvous.store());
+    outcome.summary = train_rank(group.get(), context_.runtime);
+    return environment_.rank == 0;
+  }
+
+  TrainCommand command_;
+  CommandContext& context_;
+  LaunchEnvironment environment_;
+  std::unique_ptr<ImageDataset> train_set_;
+  std::unique_ptr<ImageDataset> test_set_;
+};
+
+}  // namespace
+
+int train_command(CommandContext& context) {
+  const std::optional<TrainCommand> command = parse(context);
+  if (!command) return kExitHolds;
+  const std::optional<Outcome> outcome = TrainProgram(*command, context).run();
+  if (!outcome) return kExitHolds;
+  if (command->json) {
+    context.out << to_json(*command, *outcome).dump() << "\n";
+  } else {
+    print(*command, *outcome, context.out);
+  }
+  return outcome->summary.ranks_agree ? kExitHolds : kExitFailed;
+}
+
+}  // namespace ddproof
