@@ -1,0 +1,234 @@
+// The training loop: exact resumption, metrics over samples, agreement between ranks.
+#include "reference/train/train.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "backends/local/os_runtime.h"
+#include "backends/registry/registry.h"
+#include "reference/compute/cpu.h"
+#include "reference/data/memory_dataset.h"
+#include "reference/model/models.h"
+#include "reference/train/evaluate.h"
+#include "reference/train/shared_checkpoint.h"
+
+namespace ddproof {
+namespace {
+
+// Small images whose pixels and labels follow from their index.
+ImageDataset make_images(std::int64_t count) {
+  constexpr std::int64_t kPixels = 64;
+  std::vector<std::uint8_t> pixels;
+  std::vector<std::uint8_t> labels;
+  for (std::int64_t i = 0; i < count; ++i) {
+    labels.push_back(static_cast<std::uint8_t>(i % 10));
+    for (std::int64_t p = 0; p < kPixels; ++p) {
+      pixels.push_back(static_cast<std::uint8_t>((p * (3 + i % 10) * 5 + i * 7) % 256));
+    }
+  }
+  return ImageDataset({1, 8, 8}, 10, std::move(pixels), std::move(labels));
+}
+
+// Trains on simulated ranks that share one file system; returns what rank 0 saw.
+class World {
+ public:
+  explicit World(int size) : size_(size) {}
+
+  TrainSummary train(const TrainOptions& options, const TrainData& data) {
+    TrainSummary result;
+    make_backend("sim")->run_world({.world_size = size_, .seed = 3}, [&](RankContext& rank) {
+      ProcessGroup* group = size_ > 1 ? &rank.group : nullptr;
+      const TrainSummary summary = ddproof::train(options, data, group, rank.runtime, nullptr);
+      if (rank.group.rank() == 0) result = summary;
+    });
+    return result;
+  }
+
+ private:
+  int size_;
+};
+
+TrainOptions small_options() {
+  return {.epochs = 2, .batch_size = 4, .sgd = {.lr = 0.05, .momentum = 0.9}, .seed = 5};
+}
+
+// A directory of its own, removed at the end.
+class CheckpointFolder : public testing::Test {
+ protected:
+  CheckpointFolder()
+      : path_(testing::TempDir() + "ddproof_train_test_" +
+              testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    clear();
+  }
+  ~CheckpointFolder() override { clear(); }
+
+  void clear() {
+    if (!runtime_.files().exists(path_)) return;
+    for (const std::string& name : runtime_.files().list(path_)) {
+      runtime_.files().remove(path_ + "/" + name);
+    }
+  }
+
+  OsRuntime runtime_;
+  std::string path_;
+};
+
+TEST(Train, RanksHoldTheSameBits) {
+  const ImageDataset images = make_images(50);
+  for (int world_size : {2, 3, 4}) {
+    const TrainSummary summary = World(world_size).train(small_options(), {images});
+    EXPECT_TRUE(summary.ranks_agree) << world_size;
+    // ceil(50 / W) samples per rank, 4 per batch, two epochs.
+    EXPECT_EQ(summary.steps, 2 * (((50 + world_size - 1) / world_size + 3) / 4)) << world_size;
+  }
+}
+
+TEST(Train, SameSeedSameBits) {
+  const ImageDataset images = make_images(40);
+  const TrainOptions options = small_options();
+  EXPECT_EQ(World(2).train(options, {images}).state_digest,
+            World(2).train(options, {images}).state_digest);
+  TrainOptions other = options;
+  other.seed = 6;
+  EXPECT_NE(World(2).train(options, {images}).state_digest,
+            World(2).train(other, {images}).state_digest);
+}
+
+TEST_F(CheckpointFolder, AStoppedRunGoesOnExactlyAtEveryStep) {
+  const ImageDataset images = make_images(30);
+  OsRuntime runtime;
+  TrainOptions options = small_options();
+  const TrainSummary whole = train(options, {images}, nullptr, runtime, nullptr);
+  ASSERT_EQ(whole.steps, 16);  // two epochs of 8, the last batch of each has 2 samples
+  options.checkpoint_directory = path_;
+  options.resume = true;
+  for (std::int64_t stop = 1; stop < whole.steps; ++stop) {
+    clear();
+    options.max_steps = stop;
+    EXPECT_EQ(train(options, {images}, nullptr, runtime, nullptr).steps, stop);
+    options.max_steps = 0;
+    const TrainSummary resumed = train(options, {images}, nullptr, runtime, nullptr);
+    EXPECT_EQ(resumed.steps, whole.steps);
+    EXPECT_EQ(resumed.state_digest, whole.state_digest) << "stopped after step " << stop;
+  }
+}
+
+TEST_F(CheckpointFolder, GlooRanksGoOnFromRankZerosCheckpoint) {
+  const ImageDataset images = make_images(30);
+  const auto run = [&](const TrainOptions& options) {
+    TrainSummary result;
+    make_backend("gloo")->run_world({.world_size = 2}, [&](RankContext& rank) {
+      const TrainSummary summary = train(options, {images}, &rank.group, rank.runtime, nullptr);
+      if (rank.group.rank() == 0) result = summary;
+    });
+    return result;
+  };
+  TrainOptions options = small_options();
+  const TrainSummary whole = run(options);
+  options.checkpoint_directory = path_;
+  options.checkpoint_every = 3;
+  options.max_steps = 5;
+  run(options);
+  options.resume = true;
+  options.max_steps = 0;
+  const TrainSummary resumed = run(options);
+  EXPECT_EQ(resumed.steps, whole.steps);
+  EXPECT_EQ(resumed.state_digest, whole.state_digest);
+  EXPECT_TRUE(resumed.ranks_agree);
+}
+
+TEST_F(CheckpointFolder, ResumingWithAnotherSeedIsRefused) {
+  const ImageDataset images = make_images(10);
+  TrainOptions options = small_options();
+  options.checkpoint_directory = path_;
+  train(options, {images}, nullptr, runtime_, nullptr);
+  options.resume = true;
+  options.seed = 6;
+  try {
+    train(options, {images}, nullptr, runtime_, nullptr);
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.what(), "train: " + path_ +
+                                "/checkpoint.safetensors was made with seed 5, this run has seed "
+                                "6; resume with the same seed");
+  }
+}
+
+TEST(Train, RanksWithDifferentSettingsAreRefusedOnEveryRank) {
+  const ImageDataset images = make_images(20);
+  std::map<int, std::string> texts;
+  make_backend("sim")->run_world({.world_size = 3}, [&](RankContext& rank) {
+    TrainOptions options = small_options();
+    if (rank.group.rank() == 2) options.epochs = 3;
+    try {
+      train(options, {images}, &rank.group, rank.runtime, nullptr);
+    } catch (const ConfigError& error) {
+      texts[rank.group.rank()] = error.what();
+    }
+  });
+  ASSERT_EQ(texts.size(), 3u);
+  EXPECT_EQ(texts[1],
+            "rank 1/3 [sim] training settings differs between ranks: rank 0 has mlp, 2 epochs, "
+            "batch size 4, max steps 0, lr 0.05, momentum 0.9, dampening 0, weight decay 0, "
+            "nesterov false, seed 5, bucket cap 26214400, checkpoint every 0, 20 samples, rank 2 "
+            "has mlp, 3 epochs, batch size 4, max steps 0, lr 0.05, momentum 0.9, dampening 0, "
+            "weight decay 0, nesterov false, seed 5, bucket cap 26214400, checkpoint every 0, 20 "
+            "samples; start every rank with the same flags and data");
+}
+
+TEST(Train, SettingsThatMakeNoSenseAreRefused) {
+  const ImageDataset images = make_images(10);
+  const ImageDataset none = make_images(0);
+  OsRuntime runtime;
+  const auto text = [&](const TrainOptions& options, const Dataset& set) -> std::string {
+    try {
+      train(options, {set}, nullptr, runtime, nullptr);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(text({}, none), "train: the training set has no samples");
+  EXPECT_EQ(text({.epochs = 0}, images), "train: epochs is 0, at least 1");
+  EXPECT_EQ(text({.max_steps = -1}, images), "train: max steps is negative; 0 means no limit");
+  EXPECT_EQ(text({.checkpoint_every = -1}, images),
+            "train: checkpoint every is negative; 0 means each epoch");
+  EXPECT_EQ(text({.resume = true}, images), "train: resume needs a checkpoint directory");
+  EXPECT_EQ(text({.evaluate = true}, images), "train: evaluation needs a test set");
+}
+
+TEST(Evaluate, CountsEverySampleOnceAtEveryWorldSize) {
+  // PITFALLS P4 and P56: no padding, no mean of means.
+  const ImageDataset images = make_images(21);
+  const auto at = [&](int world_size) {
+    MetricSums sums;
+    make_backend("sim")->run_world({.world_size = world_size}, [&](RankContext& rank) {
+      Cpu<float> device;
+      const auto model = make_model<float>("mlp", {1, 8, 8}, 10, device, 1);
+      const MetricSums mine = evaluate(*model, device, images, 4, &rank.group, rank.runtime);
+      if (rank.group.rank() == 0) sums = mine;
+    });
+    return sums;
+  };
+  const MetricSums one = at(1);
+  EXPECT_EQ(one.samples, 21);
+  for (int world_size : {2, 3, 4, 24}) {
+    EXPECT_EQ(at(world_size).samples, 21) << world_size;
+    EXPECT_EQ(at(world_size).correct, one.correct) << world_size;
+  }
+}
+
+TEST(MetricSums, AreMeansOverSamples) {
+  // PITFALLS P56: accuracies 0.7, 0.8, 0.9 of 256, 256 and 10 samples.
+  MetricSums sums{.loss_sum = 0, .correct = 179, .samples = 256};
+  sums += {.loss_sum = 0, .correct = 205, .samples = 256};
+  sums += {.loss_sum = 0, .correct = 9, .samples = 10};
+  EXPECT_EQ(sums.accuracy(), 393.0 / 522.0);
+  EXPECT_EQ(MetricSums{}.loss(), 0.0);
+}
+
+}  // namespace
+}  // namespace ddproof
