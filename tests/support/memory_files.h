@@ -5,11 +5,11 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -94,7 +94,7 @@ class MemoryFiles final : public FileSystem {
     std::size_t read_at(std::uint64_t offset, std::span<std::byte> out) override {
       if (offset >= bytes_->size()) return 0;
       const std::size_t count = std::min<std::size_t>(out.size(), bytes_->size() - offset);
-      std::memcpy(out.data(), bytes_->data() + offset, count);
+      std::copy_n(bytes_->begin() + static_cast<std::ptrdiff_t>(offset), count, out.begin());
       return count;
     }
     void append(std::span<const std::byte> bytes) override {
@@ -127,9 +127,8 @@ class MemoryFiles final : public FileSystem {
 };
 
 inline MemoryFiles::Bytes as_bytes_of(const std::vector<std::uint8_t>& values) {
-  MemoryFiles::Bytes bytes(values.size());
-  std::memcpy(bytes.data(), values.data(), values.size());
-  return bytes;
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace ddproof

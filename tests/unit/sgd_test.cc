@@ -84,7 +84,9 @@ TEST(SgdGolden, EveryCaseEqualsPyTorchBitForBit) {
 }
 
 TEST(SgdGolden, RefusesWhatPyTorchRefuses) {
-  for (const json& test : read_golden("sgd.json")["errors"]) {
+  const json golden = read_golden("sgd.json");
+  ASSERT_EQ(golden["errors"].size(), 5u);
+  for (const json& test : golden["errors"]) {
     EXPECT_THROW(validate(options_of(test["opt"])), ConfigError) << test;
   }
 }
