@@ -29,9 +29,20 @@ int characters(std::string_view line) {
       line, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+// "template <class T = float>" in front of a function is no part of what follows.
+std::string_view without_template_head(std::string_view intro) {
+  if (!intro.starts_with("template")) return intro;
+  int open = 0;
+  for (std::size_t i = 0; i < intro.size(); ++i) {
+    if (intro[i] == '<') ++open;
+    if (intro[i] == '>' && --open == 0) return trimmed(intro.substr(i + 1));
+  }
+  return intro;
+}
+
 // True when the text between the last ';', '{' or '}' and a '{' introduces a function.
 bool introduces_function(std::string_view intro) {
-  intro = trimmed(intro);
+  intro = without_template_head(trimmed(intro));
   if (intro.find('(') == std::string_view::npos) return false;
   for (std::string_view word : {"namespace", "class", "struct", "enum", "union", "extern"}) {
     if (intro.starts_with(word)) return false;
@@ -42,6 +53,8 @@ bool introduces_function(std::string_view intro) {
   return equals == std::string_view::npos || equals > parenthesis ||
          intro.find("operator") < equals;
 }
+
+bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // Walks the braces of one file.
 class FunctionMeter {
@@ -57,14 +70,21 @@ class FunctionMeter {
   void step(std::size_t i) {
     const char c = code_[i];
     if (c == '\n') ++line_;
+    // A value in braces, as in "C() : a_{1} {", is a part of what it stands in.
+    const bool was_in_value = value_depth_ > 0;
     if (c == '{') open(i);
-    if (c == '}') close(i);
-    if ((c == ';' && !in_function_) || c == '{' || c == '}') intro_begin_ = i + 1;
+    if (c == '}') close();
+    const bool in_value = was_in_value || value_depth_ > 0;
+    if (!in_function_ && !in_value && (c == ';' || c == '{' || c == '}')) intro_begin_ = i + 1;
   }
 
   void open(std::size_t i) {
     ++depth_;
     if (in_function_) return;
+    if (value_depth_ > 0 || (i > 0 && is_name(code_[i - 1]))) {
+      ++value_depth_;
+      return;
+    }
     const std::string_view intro = std::string_view(code_).substr(intro_begin_, i - intro_begin_);
     if (!introduces_function(intro)) return;
     in_function_ = true;
@@ -72,8 +92,8 @@ class FunctionMeter {
     first_line_ = line_;
   }
 
-  void close(std::size_t i) {
-    if (in_function_ && depth_ == function_depth_ && !goes_on(i + 1)) {
+  void close() {
+    if (in_function_ && depth_ == function_depth_) {
       in_function_ = false;
       const int lines = line_ - first_line_ + 1;
       if (lines > kFunctionLinesMax) {
@@ -81,14 +101,10 @@ class FunctionMeter {
                              "function of " + std::to_string(lines) + " lines, at most " +
                                  std::to_string(kFunctionLinesMax) + "; split it"});
       }
+    } else if (value_depth_ > 0) {
+      --value_depth_;
     }
     --depth_;
-  }
-
-  // "C() : a{1}, b{2} {": the braces of member initialisers do not end the function.
-  bool goes_on(std::size_t i) const {
-    const std::string_view rest = trimmed(std::string_view(code_).substr(i));
-    return rest.starts_with(',') || rest.starts_with('{');
   }
 
   const SourceFile& file_;
@@ -98,6 +114,7 @@ class FunctionMeter {
   bool in_function_ = false;
   int depth_ = 0;
   int function_depth_ = 0;
+  int value_depth_ = 0;  // braces of values around here, outside functions
   int line_ = 1;
   int first_line_ = 0;
 };

@@ -14,8 +14,8 @@ inline constexpr int kRootReadmeLinesMax = 120;
 
 Findings file_length(const SourceFile& file);
 
-// A rough brace matcher: a '{' after a parameter list opens a function, and its lines count up to
-// the matching '}'. Lambdas and classes inside count as part of it.
+// A rough brace matcher for formatted code: a '{' after a parameter list opens a function, and its
+// lines count up to the matching '}'. Lambdas and classes inside count as part of it.
 Findings function_lengths(const SourceFile& file);
 
 // In characters, not bytes.

@@ -135,6 +135,22 @@ TEST(ShapeRules, FindALongConstructorBehindItsInitialisers) {
             1u);
 }
 
+TEST(ShapeRules, FindALongTemplate) {
+  EXPECT_EQ(function_lengths({"cli/x.cc", "template <class T = int>\nvoid f(T t) {\n" +
+                                              lines_of(70, "x();") + "}\n"})
+                .size(),
+            1u);
+}
+
+TEST(ShapeRules, EndAFunctionBeforeTheNext) {
+  EXPECT_EQ(describe(function_lengths(
+                {"cli/x.cc",
+                 "A a(int b = 1) {\n  return [=](C& c) {\n    try {\n    } catch (D&) {\n"
+                 "    }\n  };\n}\n" +
+                     lines_of(90, "void f() { g(h{1}, [] { i(); }, 2); }")})),
+            "");
+}
+
 TEST(ShapeRules, LeaveLongClassesAndTablesAlone) {
   EXPECT_EQ(describe(function_lengths(
                 {"cli/x.cc", "class A : public B<int> {\n" +
