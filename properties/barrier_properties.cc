@@ -40,7 +40,7 @@ std::string check_barrier_orders(const PropertyWorld& world, const BarrierCase& 
   std::atomic<int> entries = 0;
   // What each rank saw as it left, by round.
   std::vector<std::vector<int>> seen(static_cast<std::size_t>(c.world_size));
-  run_ranks(world, c.world_size, c.seed, [&](RankContext& rank) {
+  run_ranks(world, c.world_size, c.seed, Checked::kNo, [&](RankContext& rank) {
     for (int round = 0; round < c.rounds; ++round) {
       rank.runtime.sleep_for(delay_of(c, round, rank.group.rank()));
       ++entries;
@@ -69,7 +69,7 @@ PropertyResult barrier_orders(const PropertyWorld& world, const PropertyOptions&
   const auto monitored = world.backend.capabilities().supports(Op::kMonitoredBarrier)
                              ? rc::gen::arbitrary<bool>()
                              : rc::gen::just(false);
-  const auto parts = rc::gen::tuple(world_sizes(world), rc::gen::inRange(1, 5), monitored,
+  const auto parts = rc::gen::tuple(world_sizes(world), rc::gen::inRange(1, 6), monitored,
                                     rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 8)),
                                     rc::gen::arbitrary<std::uint32_t>());
   const auto cases = rc::gen::map(parts, [](const auto& drawn) {

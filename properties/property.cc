@@ -56,23 +56,9 @@ void apply_rc_param(std::string_view item, PropertyOptions& options) {
   }
 }
 
-std::string describe_failure(const rc::detail::TestResult& outcome) {
-  if (outcome.is<rc::detail::FailureResult>()) {
-    return outcome.get<rc::detail::FailureResult>().description;
-  }
-  if (outcome.is<rc::detail::GaveUpResult>()) {
-    return outcome.get<rc::detail::GaveUpResult>().description;
-  }
-  return outcome.get<rc::detail::Error>().description;
-}
-
 }  // namespace
 
 namespace internal {
-
-void fail_case(const std::string& shown, const std::string& what) {
-  throw rc::detail::CaseResult(rc::detail::CaseResult::Type::Failure, shown + "\n  " + what);
-}
 
 PropertyResult run_property(const std::string& name, const DrawAndCheck& draw_and_check,
                             const PropertyOptions& options, Runtime& runtime) {
@@ -87,13 +73,20 @@ PropertyResult run_property(const std::string& name, const DrawAndCheck& draw_an
   std::vector<std::string> classes;
   Counter counter(result, classes);
   const TimePoint start = runtime.now();
+  const auto run_case = [&] {
+    const std::string wrong = draw_and_check(classes);
+    if (wrong.empty()) return;
+    // Shrinking keeps every case that fails, so the last one to fail is the smallest. rapidcheck
+    // would run it once more for its text, and on real ranks it may then pass.
+    result.failure = wrong;
+    throw rc::detail::CaseResult(rc::detail::CaseResult::Type::Failure, wrong);
+  };
   // With a map of our own, rapidcheck does not read RC_PARAMS behind our back.
-  const auto outcome = rc::detail::checkProperty(
-      rc::detail::toProperty([&] { draw_and_check(classes); }), {name, name}, params, counter, {});
+  const auto outcome = rc::detail::checkProperty(rc::detail::toProperty(run_case), {name, name},
+                                                 params, counter, {});
   result.seconds = std::chrono::duration<double>(runtime.now() - start).count();
   result.holds = outcome.is<rc::detail::SuccessResult>();
   if (!result.holds) {
-    result.failure = describe_failure(outcome);
     result.replay = fmt::format(fmt::runtime(options.replay), fmt::arg("name", name),
                                 fmt::arg("seed", options.seed), fmt::arg("cases", options.cases),
                                 fmt::arg("size", options.max_size));

@@ -65,14 +65,12 @@ struct Property {
 
 namespace internal {
 
-// Draws one case, checks it, writes its classes, and ends through fail_case() when it is wrong.
-using DrawAndCheck = std::function<void(std::vector<std::string>& classes)>;
+// Draws one case, writes its classes, checks it, and returns the case and what is wrong with it;
+// empty when nothing is.
+using DrawAndCheck = std::function<std::string(std::vector<std::string>& classes)>;
 
 PropertyResult run_property(const std::string& name, const DrawAndCheck& draw_and_check,
                             const PropertyOptions& options, Runtime& runtime);
-
-// Ends the case as failed.
-[[noreturn]] void fail_case(const std::string& shown, const std::string& what);
 
 }  // namespace internal
 
@@ -89,7 +87,7 @@ PropertyResult run_property(const Property<Case>& property, const PropertyOption
     } catch (const std::exception& e) {
       wrong = std::string("threw: ") + e.what();
     }
-    if (!wrong.empty()) internal::fail_case(property.describe(drawn), wrong);
+    return wrong.empty() ? "" : property.describe(drawn) + "\n  " + wrong;
   };
   return internal::run_property(property.name, draw_and_check, options, runtime);
 }

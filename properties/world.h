@@ -24,9 +24,13 @@ struct PropertyWorld {
 // Half the cases use the full size, the others any size from 1.
 rc::Gen<int> world_sizes(const PropertyWorld& world);
 
+// How a property meets the decorator that compares every rank's calls (backends/checked). Its
+// comparison orders ranks by itself, so properties of collectives go without.
+enum class Checked : std::uint8_t { kNo, kYes };
+
 // Runs `body` once per rank with the wrapped group. Throws what the backend's run_world() throws.
 // A rank that waits for a minute has lost: properties never wait for long.
-void run_ranks(const PropertyWorld& world, int world_size, std::uint64_t seed,
+void run_ranks(const PropertyWorld& world, int world_size, std::uint64_t seed, Checked checked,
                const std::function<void(RankContext&)>& body);
 
 }  // namespace ddproof

@@ -31,7 +31,8 @@ inline void expect_found(const PropertyResult& result, const std::string& shrunk
   std::cout << describe(result) << std::endl;
   EXPECT_FALSE(result.holds) << describe(result);
   EXPECT_TRUE(result.failure.find(shrunk) != std::string::npos)
-      << "expected to read: " << shrunk << "\n" << describe(result);
+      << "expected to read: " << shrunk << "\n"
+      << describe(result);
 }
 
 }  // namespace ddproof
