@@ -20,6 +20,7 @@ std::vector<Subcommand> subcommands() {
       {"run", "start a program as the ranks of one world on this machine", run_command},
       {"train", "train a model on one device or as the ranks of a world", train_command},
       {"sampler", "print which samples each rank draws", sampler_command},
+      {"verify", "run the properties on a backend and say what holds", verify_command},
   };
 }
 

@@ -38,5 +38,6 @@ int backends_command(CommandContext& context);
 int run_command(CommandContext& context);
 int sampler_command(CommandContext& context);
 int train_command(CommandContext& context);
+int verify_command(CommandContext& context);
 
 }  // namespace ddproof
