@@ -162,6 +162,29 @@ TEST_P(MainProcessFirst, ALostWorkerIsAnErrorOnTheOthers) {
   EXPECT_EQ(lost, std::vector<int>(world_.size(), 1));
 }
 
+// PITFALLS P21: the others wait with the group's timeout.
+TEST_P(MainProcessFirst, WorkLongerThanTheTimeoutIsAnErrorThatNamesTheGuard) {
+  if (!world_.backend->capabilities().virtual_time) GTEST_SKIP() << "would take half an hour";
+  for (const int seconds : {1799, 1801}) {
+    std::vector<std::string> texts(world_.size());
+    world_.options.timeout = std::chrono::minutes(30);
+    world_.backend->run_world(world_.options, [&](RankContext& rank) {
+      const GuardContext context{&rank.group, rank.group.rank() % 2};
+      try {
+        main_process_first(
+            context, GuardScope::kWorld,
+            [&] { rank.runtime.sleep_for(std::chrono::seconds(seconds)); }, [] {});
+      } catch (const CommError& error) {
+        texts[static_cast<std::size_t>(rank.group.rank())] = error.what();
+      }
+    });
+    for (std::size_t rank = 0; rank < world_.size(); ++rank) {
+      const bool named = texts[rank].find("main_process_first") != std::string::npos;
+      EXPECT_EQ(named, seconds > 1800) << texts[rank];
+    }
+  }
+}
+
 std::vector<std::string> available_backends() {
   std::vector<std::string> names;
   for (const BackendInfo& backend : list_backends()) {
