@@ -51,6 +51,7 @@ class WorkerGroup {
   void on_end(const ProcessEvent& event);
   void on_signal(int signal);
   void decide_failure();
+  void on_deadline();
   // Asks all to stop, and sets how long they may take.
   void stop(int signal);
   void kill_late(const std::string& reason);
@@ -59,6 +60,7 @@ class WorkerGroup {
   int running() const {
     return static_cast<int>(std::ranges::count_if(workers_, &Worker::running));
   }
+  bool failed() const { return status_ != 0; }
   bool stopping() const { return stop_deadline_ != kForever || killed_; }
   void say(const std::string& text) {
     processes_.write(Stream::kErr, "ddproof run: " + text + "\n");
@@ -72,8 +74,9 @@ class WorkerGroup {
   Runtime& runtime_;
   Processes& processes_;
   std::vector<Worker> workers_;
-  std::map<int, ProcessEnd> failures_;  // found together, not decided on yet
-  TimePoint stop_deadline_ = kForever;
+  std::map<int, ProcessEnd> failures_;    // found together, not decided on yet
+  TimePoint report_deadline_ = kForever;  // set between the first failure and SIGTERM
+  TimePoint stop_deadline_ = kForever;    // set between SIGTERM and SIGKILL
   bool killed_ = false;
   bool signalled_ = false;
   int status_ = 0;
@@ -95,18 +98,22 @@ void WorkerGroup::start(const std::string& run_id) {
 int WorkerGroup::run() {
   while (running() > 0 || !failures_.empty()) {
     // What is known at once is looked at together, before the first failure is named.
-    const ProcessEvent event =
-        processes_.next_event(failures_.empty() ? stop_deadline_ : runtime_.now());
-    if (event.kind != ProcessEvent::Kind::kDeadline) {
-      handle(event);
-    } else if (!failures_.empty()) {
-      decide_failure();
+    const ProcessEvent event = processes_.next_event(
+        failures_.empty() ? std::min(report_deadline_, stop_deadline_) : runtime_.now());
+    if (event.kind == ProcessEvent::Kind::kDeadline) {
+      on_deadline();
     } else {
-      kill_late("did not stop within " + seconds(options_.grace));
+      handle(event);
     }
   }
   flush();
   return status_;
+}
+
+void WorkerGroup::on_deadline() {
+  if (!failures_.empty()) return decide_failure();
+  if (stopping()) return kill_late("did not stop within " + seconds(options_.grace));
+  stop(SIGTERM);
 }
 
 void WorkerGroup::handle(const ProcessEvent& event) {
@@ -135,31 +142,35 @@ void WorkerGroup::on_end(const ProcessEvent& event) {
 }
 
 void WorkerGroup::decide_failure() {
-  const auto killed =
-      std::ranges::find_if(failures_, [](const auto& entry) { return entry.second.signal != 0; });
-  const auto first = killed != failures_.end() ? killed : failures_.begin();
-  status_ = first->second.status();
-  const int others = running();
-  say(name(first->first) + " " + describe(first->second) +
-      (others > 0 ? "; stopping the other " + std::to_string(others) : ""));
+  if (!failed()) {
+    const auto killed =
+        std::ranges::find_if(failures_, [](const auto& entry) { return entry.second.signal != 0; });
+    const auto first = killed != failures_.end() ? killed : failures_.begin();
+    status_ = first->second.status();
+    const int others = running();
+    say(name(first->first) + " " + describe(first->second) +
+        (others > 0 ? "; stopping the other " + std::to_string(others) : ""));
+    report_deadline_ = deadline_after(runtime_.now(), kReportTime);
+    failures_.erase(first);
+  }
   for (const auto& [worker, end] : failures_) {
-    if (worker != first->first) say(name(worker) + " " + describe(end) + " after that");
+    say(name(worker) + " " + describe(end) + " after that");
   }
   failures_.clear();
-  stop(SIGTERM);
 }
 
 void WorkerGroup::on_signal(int signal) {
   if (stopping()) return kill_late("is still running at a second " + signal_name(signal));
   say("received " + signal_name(signal) + "; stopping " + std::to_string(running()) +
       (running() == 1 ? " worker" : " workers"));
-  status_ = 128 + signal;
+  if (!failed()) status_ = 128 + signal;
   signalled_ = true;
   failures_.clear();
   stop(signal);
 }
 
 void WorkerGroup::stop(int signal) {
+  report_deadline_ = kForever;
   stop_deadline_ = deadline_after(runtime_.now(), options_.grace);
   for (int worker = 0; worker < static_cast<int>(workers_.size()); ++worker) {
     processes_.signal(worker, signal);

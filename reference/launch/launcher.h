@@ -3,12 +3,13 @@
 // Rules (SEMANTICS 10, D8; PITFALLS P33, P39-P42):
 //   Ranks    every worker gets the variables that torchrun sets; the launcher hosts the store
 //   Output   of the workers comes out in whole lines, "[rank 3] " before each
-//   Failure  the first worker that fails ends all: SIGTERM, grace, SIGKILL. Its status is the
-//            launcher's: the exit code, or 128 + the signal. Of several found at once, one that was
-//            killed counts as the first, since others fail when they lose it.
+//   Failure  the first worker that fails ends all. Its status is the launcher's: the exit code, or
+//            128 + the signal. Of several found at once, one that was killed counts as the first,
+//            since others fail when they lose it. The others get kReportTime to find out and to
+//            say whom they lost, then SIGTERM, grace, SIGKILL.
 //   Signals  SIGTERM, SIGINT, SIGHUP, SIGQUIT go on to the workers, and the launcher's status is
-//   128 +
-//            the signal; a second one ends the grace. What was ignored at the start stays ignored.
+//            128 + the signal, unless a worker failed before; another one ends the grace. What was
+//            ignored at the start stays ignored.
 //   Nothing is left behind: no process, no descriptor, no file.
 #pragma once
 
@@ -19,6 +20,9 @@
 #include "backends/api/runtime.h"
 
 namespace ddproof {
+
+// How long workers may go on after one of them failed, before they are asked to stop.
+inline constexpr Duration kReportTime = std::chrono::milliseconds(500);
 
 struct LaunchOptions {
   int local_world_size = 1;

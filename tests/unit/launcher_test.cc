@@ -66,7 +66,8 @@ int launch_script(ScriptedProcesses& processes, int workers) {
 using Signals = std::vector<std::pair<int, int>>;
 
 TEST(Launcher, AKilledWorkerIsTheFirstOfFailuresFoundTogether) {
-  ScriptedProcesses processes({end_of(0, 3), end_of(2, 0, SIGKILL), kDeadline, end_of(1, 3)});
+  ScriptedProcesses processes(
+      {end_of(0, 3), end_of(2, 0, SIGKILL), kDeadline, kDeadline, end_of(1, 3)});
   EXPECT_EQ(launch_script(processes, 3), 137);
   EXPECT_EQ(processes.err,
             "ddproof run: rank 2 (pid 102) was killed by SIGKILL; stopping the other 1\n"
@@ -75,14 +76,27 @@ TEST(Launcher, AKilledWorkerIsTheFirstOfFailuresFoundTogether) {
 }
 
 TEST(Launcher, TheFirstFailureCountsWhateverFollows) {
-  ScriptedProcesses processes({end_of(1, 7), kDeadline, end_of(0, 0, SIGTERM), end_of(2, 9)});
+  ScriptedProcesses processes(
+      {end_of(1, 7), kDeadline, kDeadline, end_of(0, 0, SIGTERM), end_of(2, 9)});
   EXPECT_EQ(launch_script(processes, 3), 7);
   EXPECT_EQ(processes.err,
             "ddproof run: rank 1 (pid 101) exited with status 7; stopping the other 2\n");
 }
 
+TEST(Launcher, OthersMaySayWhomTheyLostBeforeTheyAreStopped) {
+  ScriptedProcesses processes(
+      {end_of(1, 0, SIGKILL), kDeadline, end_of(0, 3), kDeadline, end_of(2, 3), kDeadline});
+  EXPECT_EQ(launch_script(processes, 3), 137);
+  EXPECT_EQ(processes.err,
+            "ddproof run: rank 1 (pid 101) was killed by SIGKILL; stopping the other 2\n"
+            "ddproof run: rank 0 (pid 100) exited with status 3 after that\n"
+            "ddproof run: rank 2 (pid 102) exited with status 3 after that\n");
+  EXPECT_EQ(processes.signals, Signals{});
+}
+
 TEST(Launcher, WhoDoesNotStopIsKilled) {
-  ScriptedProcesses processes({end_of(0, 1), kDeadline, end_of(2, 0), kDeadline, end_of(1, 0, 9)});
+  ScriptedProcesses processes(
+      {end_of(0, 1), kDeadline, kDeadline, end_of(2, 0), kDeadline, end_of(1, 0, 9)});
   EXPECT_EQ(launch_script(processes, 3), 1);
   EXPECT_EQ(processes.err,
             "ddproof run: rank 0 (pid 100) exited with status 1; stopping the other 2\n"
@@ -103,10 +117,11 @@ TEST(Launcher, ASecondSignalKills) {
   EXPECT_EQ(processes.signals, (Signals{{0, SIGTERM}, {0, SIGKILL}}));
 }
 
-TEST(Launcher, ASignalAfterAFailureKillsAndKeepsTheStatus) {
-  ScriptedProcesses processes({end_of(1, 7), kDeadline, received(SIGTERM), end_of(0, 0, 9)});
+TEST(Launcher, ASignalAfterAFailureKeepsTheStatus) {
+  ScriptedProcesses processes(
+      {end_of(1, 7), kDeadline, received(SIGINT), received(SIGTERM), end_of(0, 0, 9)});
   EXPECT_EQ(launch_script(processes, 2), 7);
-  EXPECT_EQ(processes.signals, (Signals{{0, SIGTERM}, {1, SIGTERM}, {0, SIGKILL}}));
+  EXPECT_EQ(processes.signals, (Signals{{0, SIGINT}, {1, SIGINT}, {0, SIGKILL}}));
 }
 
 TEST(Launcher, AllWellIsZero) {
