@@ -236,6 +236,11 @@ class TrainProgram {
       }
       return environment_.world_size;
     }
+    if (environment_.world_size > 1) {
+      throw ConfigError(
+          fmt::format("--backend {} lives in one process, but WORLD_SIZE is {}; use --backend gloo",
+                      command_.backend, environment_.world_size));
+    }
     if (backend.joins_processes() && command_.world_size > 1) {
       throw ConfigError(
           fmt::format("--backend {} --world-size {}: no launcher started this process; use "

@@ -4,21 +4,15 @@
 #include "backends/local/os_runtime.h"
 
 namespace ddproof {
-namespace {
-
-void require_one_rank(int world_size) {
-  if (world_size == 1) return;
-  throw ConfigError("backend single: world size is " + std::to_string(world_size) +
-                    ", allowed is 1; use --backend sim or gloo for more ranks");
-}
-
-}  // namespace
 
 SingleBackend::SingleBackend() : capabilities_(local_capabilities()) {}
 
 WorldReport SingleBackend::run_world(const WorldOptions& options,
                                      const std::function<void(RankContext&)>& body) {
-  require_one_rank(options.world_size);
+  if (options.world_size != 1) {
+    throw ConfigError("backend single: world size is " + std::to_string(options.world_size) +
+                      ", allowed is 1; use --backend sim or gloo for more ranks");
+  }
   OsRuntime runtime(options.seed);
   LocalProcessGroup group(options.timeout);
   RankContext context{group, runtime};
@@ -26,13 +20,10 @@ WorldReport SingleBackend::run_world(const WorldOptions& options,
   return {};
 }
 
-std::unique_ptr<ProcessGroup> SingleBackend::join(const Membership& membership, Runtime&, Store&) {
-  require_one_rank(membership.world_size);
-  if (membership.rank != 0) {
-    throw ConfigError("backend single: rank is " + std::to_string(membership.rank) +
-                      ", allowed is 0");
-  }
-  return std::make_unique<LocalProcessGroup>(membership.timeout);
+std::unique_ptr<ProcessGroup> SingleBackend::join(const Membership&, Runtime&, Store&) {
+  throw CommError(
+      CommErrorKind::kUnsupported,
+      "[single] join: its one rank lives alone; use the gloo backend between processes");
 }
 
 }  // namespace ddproof

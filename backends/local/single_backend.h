@@ -16,8 +16,7 @@ class SingleBackend final : public Backend {
   // Runs `body` in the calling thread. Throws ConfigError unless the world has one rank.
   WorldReport run_world(const WorldOptions& options,
                         const std::function<void(RankContext&)>& body) override;
-  bool joins_processes() const override { return true; }
-  // A world of one needs nobody: the store stays unused.
+  bool joins_processes() const override { return false; }
   std::unique_ptr<ProcessGroup> join(const Membership& membership, Runtime& runtime,
                                      Store& store) override;
 
