@@ -1,0 +1,207 @@
+// `ddproof train` as its users see it: alone, on simulated ranks, and as real processes that die.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/process/launched.h"
+
+namespace ddproof {
+namespace {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+const LaunchedOptions kNotLaunched = {.environment = {"RANK", "LOCAL_RANK", "WORLD_SIZE",
+                                                      "LOCAL_WORLD_SIZE", "MASTER_ADDR",
+                                                      "MASTER_PORT"}};
+
+void write_idx(const std::string& path, const std::vector<std::uint32_t>& sizes,
+               const std::string& elements) {
+  std::string bytes{'\0', '\0', '\x08', static_cast<char>(sizes.size())};
+  for (const std::uint32_t size : sizes) {
+    for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>((size >> shift) & 0xff);
+  }
+  std::ofstream(path, std::ios::binary) << bytes << elements;
+}
+
+// A folder with a data set of 120 images of 8x8 pixels, removed at the end.
+class TrainProgram : public testing::Test {
+ protected:
+  TrainProgram()
+      : folder_(testing::TempDir() + "ddproof train " +
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    std::string pixels;
+    std::string labels;
+    for (int i = 0; i < kSamples; ++i) {
+      labels += static_cast<char>(i % 10);
+      for (int p = 0; p < 64; ++p) pixels += static_cast<char>((p * (3 + i % 10) * 5 + i) % 256);
+    }
+    write_idx(folder_ + "/train-images-idx3-ubyte", {kSamples, 8, 8}, pixels);
+    write_idx(folder_ + "/train-labels-idx1-ubyte", {kSamples}, labels);
+  }
+  ~TrainProgram() override { std::filesystem::remove_all(folder_); }
+
+  Words train(const Words& flags) const {
+    Words words{DDPROOF_PROGRAM, "train", "--data", folder_};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return words;
+  }
+  Words launched(int ranks, const Words& flags) const {
+    Words words =
+        run_command_line({"--nproc-per-node", std::to_string(ranks), "--master-port", "0", "--"});
+    const Words program = train(flags);
+    words.insert(words.end(), program.begin(), program.end());
+    return words;
+  }
+
+  static constexpr int kSamples = 120;
+  std::string folder_;
+};
+
+// The JSON in the program's output, behind a rank's prefix or not.
+json result_of(const std::string& out) { return json::parse(out.substr(out.find('{'))); }
+
+std::vector<pid_t> pids_in(const std::string& text) {
+  std::vector<pid_t> pids;
+  for (const std::string& line : lines_of(text)) {
+    const auto at = line.find("pid ");
+    if (at != std::string::npos) pids.push_back(static_cast<pid_t>(std::stol(line.substr(at + 4))));
+  }
+  return pids;
+}
+
+TEST_F(TrainProgram, ProcessesAndSimulatedRanksEndWithTheSameBits) {
+  const Words flags{"--json", "--epochs", "2", "--global-batch-size", "12"};
+  Words simulated = flags;
+  simulated.insert(simulated.end(), {"--backend", "sim", "--world-size", "3"});
+  Words over_tcp = flags;
+  over_tcp.insert(over_tcp.end(), {"--backend", "gloo"});
+  Launched sim(train(simulated), kNotLaunched);
+  ASSERT_EQ(sim.wait(), 0) << sim.err();
+  Launched gloo(launched(3, over_tcp));
+  ASSERT_EQ(gloo.wait(), 0) << gloo.err();
+  EXPECT_EQ(result_of(gloo.out())["state_digest"], result_of(sim.out())["state_digest"]);
+  EXPECT_EQ(result_of(gloo.out())["steps"], 20);
+  EXPECT_EQ(result_of(gloo.out())["ranks_agree"], true);
+}
+
+TEST_F(TrainProgram, ALostRankIsNamedByItsPeersAndTheLauncherReturns137) {
+  // Rank 0's metrics go to its output, so the test sees step 3; rank 1 is killed then.
+  Launched run(run_script({"--nproc-per-node", "3"},
+                          "echo pid $$; exec '" + std::string(DDPROOF_PROGRAM) +
+                              "' train --backend gloo --data '" + folder_ +
+                              "' --batch-size 2 --epochs 1000000 --metrics /dev/stdout"));
+  const std::string& seen = run.read_out_until("\"step\":3,");
+  std::vector<pid_t> pids = pids_in(seen);
+  ASSERT_EQ(pids.size(), 3u);
+  pid_t victim = -1;
+  for (const std::string& line : lines_of(seen)) {
+    if (line.starts_with("[rank 1] pid ")) victim = static_cast<pid_t>(std::stol(line.substr(13)));
+  }
+  ASSERT_GT(victim, 0);
+  ASSERT_EQ(kill(victim, SIGKILL), 0);
+  EXPECT_EQ(run.wait(), 137);
+  for (const char* peer : {"0", "2"}) {
+    const std::string start =
+        "[rank " + std::string(peer) + "] ddproof train: rank " + peer + "/3 [gloo] ";
+    const auto lines = lines_of(run.err());
+    const auto line = std::ranges::find_if(
+        lines, [&](const std::string& text) { return text.starts_with(start); });
+    ASSERT_NE(line, lines.end()) << run.err();
+    EXPECT_NE(line->find("rank 1"), std::string::npos) << *line;
+  }
+  for (const pid_t pid : pids) EXPECT_FALSE(exists(pid)) << pid;
+}
+
+TEST_F(TrainProgram, AKilledRunGoesOnFromItsCheckpointToTheSameBits) {
+  const Words flags{"--backend", "gloo", "--batch-size", "2", "--epochs", "3", "--json"};
+  Launched whole(launched(2, flags));
+  ASSERT_EQ(whole.wait(), 0) << whole.err();
+  Words saving = flags;
+  saving.insert(saving.end(), {"--checkpoint-dir", folder_ + "/checkpoints", "--checkpoint-every",
+                               "1", "--metrics", "/dev/stdout"});
+  Launched killed(launched(2, saving));
+  killed.read_out_until("\"step\":25,");
+  killed.signal(SIGKILL);  // the launcher; its workers die with it
+  EXPECT_EQ(killed.wait(), 137);
+  Words resuming = flags;
+  resuming.insert(resuming.end(), {"--checkpoint-dir", folder_ + "/checkpoints", "--resume"});
+  Launched resumed(launched(2, resuming));
+  ASSERT_EQ(resumed.wait(), 0) << resumed.err();
+  EXPECT_EQ(result_of(resumed.out())["state_digest"], result_of(whole.out())["state_digest"]);
+  EXPECT_EQ(result_of(resumed.out())["steps"], 90);
+}
+
+TEST_F(TrainProgram, WithoutALauncherItTrainsAlone) {
+  for (const char* backend : {"single", "gloo"}) {
+    LaunchedOptions options = kNotLaunched;
+    options.environment.push_back("LOCAL_RANK=-1");
+    Launched run(train({"--json", "--max-steps", "2", "--backend", backend}), options);
+    ASSERT_EQ(run.wait(), 0) << run.err();
+    EXPECT_EQ(result_of(run.out())["world_size"], 1);
+  }
+}
+
+struct Refusal {
+  Words flags;
+  Words environment;
+  int status;
+  std::string text;
+};
+
+TEST_F(TrainProgram, WrongUseIsRefusedWithOneLine) {
+  const Refusal refusals[] = {
+      {{"--backend", "nccl"}, {}, 2, "backend nccl: not in this version"},
+      {{"--backend", "single", "--world-size", "2"},
+       {},
+       2,
+       "backend single: world size is 2, allowed is 1; use --backend sim or gloo for more ranks"},
+      {{"--backend", "gloo", "--world-size", "2"},
+       {},
+       2,
+       "--backend gloo --world-size 2: no launcher started this process; use `ddproof run "
+       "--nproc-per-node 2 -- ddproof train ...`"},
+      {{"--backend", "gloo", "--world-size", "3"},
+       {"RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500"},
+       2,
+       "--world-size is 3 but WORLD_SIZE is 2; leave the flag out"},
+      {{},
+       {"RANK=5", "LOCAL_RANK=0", "WORLD_SIZE=2"},
+       2,
+       "environment variable RANK is \"5\"; allowed: a whole number from 0 to 1 (WORLD_SIZE is 2)"},
+      {{"--backend", "sim", "--world-size", "2"},
+       {"RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500"},
+       2,
+       "--backend sim lives in one process, but WORLD_SIZE is 2; use --backend gloo"},
+      {{"--batch-size", "0"}, {}, 2, "--batch-size"},
+      {{"--batch-size", "4", "--global-batch-size", "8"},
+       {},
+       2,
+       "--batch-size and --global-batch-size exclude each other"},
+      {{"--backend", "sim", "--world-size", "3", "--global-batch-size", "8"}, {}, 2, "8"},
+      {{"--eval"}, {}, 3, "t10k-images-idx3-ubyte"},
+      {{"--format", "cifar10"}, {}, 3, "data_batch_1.bin"},
+      {{"--resume"}, {}, 2, "train: resume needs a checkpoint directory"},
+      {{"--epohcs", "3"}, {}, 2, "--epochs"},
+  };
+  for (const Refusal& refusal : refusals) {
+    LaunchedOptions options = kNotLaunched;
+    for (const std::string& entry : refusal.environment) options.environment.push_back(entry);
+    Launched run(train(refusal.flags), options);
+    EXPECT_EQ(run.wait(), refusal.status) << refusal.text << "\n" << run.err();
+    EXPECT_NE(run.err().find(refusal.text), std::string::npos) << run.err();
+    EXPECT_EQ(lines_of(run.err()).size(), 1u) << run.err();
+    EXPECT_EQ(run.out(), "");
+  }
+}
+
+}  // namespace
+}  // namespace ddproof
