@@ -12,11 +12,10 @@
 
 #include "backends/registry/registry.h"
 #include "cli/arguments.h"
+#include "cli/dataset.h"
 #include "cli/progress.h"
 #include "cli/subcommand.h"
-#include "reference/data/cifar10.h"
 #include "reference/data/data_loader.h"
-#include "reference/data/idx.h"
 #include "reference/launch/environment.h"
 #include "reference/launch/rendezvous.h"
 
@@ -27,8 +26,7 @@ struct TrainCommand {
   std::string backend = "single";
   int world_size = 1;
   bool world_size_given = false;
-  std::string data;
-  std::string format = "idx";
+  DatasetFlags data;
   std::int64_t global_batch_size = 0;  // 0: the batch size is per rank
   double bucket_cap_mb = 25;
   std::string metrics;
@@ -55,8 +53,7 @@ void declare_run_flags(Arguments& arguments, TrainCommand& command) {
   arguments.text("--backend", command.backend, "single, sim or gloo; see `ddproof backends`");
   arguments.number("--world-size", command.world_size, 1, kWorldSizeMax,
                    "ranks; with gloo the launcher decides");
-  arguments.text("--data", command.data, "directory of the data set");
-  arguments.choice("--format", command.format, {"idx", "cifar10"}, "of the data set");
+  declare_dataset_flags(arguments, command.data);
   arguments.number("--epochs", train.epochs, 1, kMany, "passes over the training set");
   arguments.number("--batch-size", train.batch_size, 1, kMany, "samples per rank and step");
   arguments.number("--global-batch-size", command.global_batch_size, 1, kMany,
@@ -83,15 +80,10 @@ std::optional<TrainCommand> parse(CommandContext& context) {
   if (arguments.given("--batch-size") && arguments.given("--global-batch-size")) {
     throw ConfigError("--batch-size and --global-batch-size exclude each other");
   }
-  if (command.data.empty()) throw ConfigError("--data is missing: the directory of the data set");
+  if (command.data.directory.empty())
+    throw ConfigError("--data is missing: the directory of the data set");
   command.train.bucket_cap_bytes = static_cast<std::int64_t>(command.bucket_cap_mb * 0x1p20);
   return command;
-}
-
-std::unique_ptr<ImageDataset> read_dataset(const TrainCommand& command, FileSystem& files,
-                                           Split split) {
-  return command.format == "idx" ? read_idx_dataset(files, command.data, split)
-                                 : read_cifar10(files, command.data, split);
 }
 
 // Rank 0's: shows progress and writes the metrics file.
@@ -213,8 +205,8 @@ class TrainProgram {
       command_.train.batch_size = local_batch_size(command_.global_batch_size, world_size);
     }
     FileSystem& files = context_.runtime.files();
-    train_set_ = read_dataset(command_, files, Split::kTrain);
-    if (command_.train.evaluate) test_set_ = read_dataset(command_, files, Split::kTest);
+    train_set_ = read_dataset(command_.data, files, Split::kTrain);
+    if (command_.train.evaluate) test_set_ = read_dataset(command_.data, files, Split::kTest);
     const TimePoint begin = context_.runtime.now();
     Outcome outcome{.world_size = world_size};
     const bool has_rank_zero = run_ranks(*backend, outcome);

@@ -9,18 +9,30 @@
 #include "backends/api/error.h"
 #include "backends/registry/registry.h"
 #include "cli/arguments.h"
+#include "cli/dataset.h"
 #include "cli/subcommand.h"
 #include "cli/suggest.h"
+#include "properties/equivalence.h"
 #include "properties/suite.h"
+#include "reference/model/models.h"
 
 namespace ddproof {
 namespace {
+
+// Real training instead of generated cases, with --data.
+struct TrainingFlags {
+  DatasetFlags data;
+  std::string model = "cnn";
+  int steps = 10;
+  std::int64_t batch_size = 16;
+};
 
 struct VerifyFlags {
   std::string backend = "sim";
   int world_size = 4;
   PropertyOptions options;
   std::vector<std::string> only;
+  TrainingFlags training;
   bool json = false;
 };
 
@@ -28,14 +40,21 @@ struct VerifyFlags {
 bool parse(CommandContext& context, VerifyFlags& flags) {
   std::string names;
   for (const SuiteEntry& entry : property_suite()) names += "\n  " + entry.name + ": " + entry.what;
-  Arguments arguments("ddproof verify", "Runs the properties on a backend:" + names);
+  Arguments arguments("ddproof verify", "Runs the properties on a backend:" + names +
+                                            "\nWith --data: compares N ranks with one device on "
+                                            "that data set, step by step.");
   apply_rc_params(context.runtime.environment().get("RC_PARAMS").value_or(""), flags.options);
   arguments.text("--backend", flags.backend, "sim, gloo or single; see `ddproof backends`");
   arguments.number("--world-size", flags.world_size, 1, 256, "ranks, at most");
   arguments.number("--seed", flags.options.seed, "of the cases");
   arguments.number("--cases", flags.options.cases, 1, 1'000'000'000, "to try per property");
   arguments.texts("--only", flags.only, "run this property; may be given several times");
-  arguments.flag("--json", flags.json, "one JSON object per property");
+  declare_dataset_flags(arguments, flags.training.data);
+  arguments.choice("--model", flags.training.model, {"mlp", "cnn"}, "to train on --data");
+  arguments.number("--steps", flags.training.steps, 1, 1'000'000, "to train on --data");
+  arguments.number("--batch-size", flags.training.batch_size, 1, 1 << 20,
+                   "samples per rank and step, on --data");
+  arguments.flag("--json", flags.json, "one JSON object per line");
   if (!arguments.parse(context.arguments, context.out)) return false;
   flags.options.replay = fmt::format(
       "ddproof verify --backend {} --world-size {} --only {{name}} --seed {{seed}} --cases "
@@ -72,6 +91,71 @@ std::string to_json(const PropertyResult& result) {
   return json.dump();
 }
 
+std::string describe(int step, const StepComparison& comparison, int world_size) {
+  std::string text = fmt::format(
+      "{} step {:2}: {} gradients, largest |error|/bound {:.3f}; momentum and weights follow {}; "
+      "{} "
+      "ranks {}",
+      comparison.wrong.empty() ? "holds " : "FAILED", step, comparison.elements,
+      comparison.gradient, std::max(comparison.momentum, comparison.weight) <= 1 ? "them" : "NOT",
+      world_size, comparison.ranks_identical ? "bit-identical" : "DIFFER");
+  if (!comparison.wrong.empty()) text += "\n  " + comparison.wrong;
+  return text;
+}
+
+std::string to_json(int step, const StepComparison& comparison) {
+  nlohmann::ordered_json json = {{"step", step},
+                                 {"holds", comparison.wrong.empty()},
+                                 {"gradient_error_over_bound", comparison.gradient},
+                                 {"momentum_error_over_bound", comparison.momentum},
+                                 {"weight_error_over_bound", comparison.weight},
+                                 {"elements", comparison.elements},
+                                 {"ranks_identical", comparison.ranks_identical}};
+  if (!comparison.wrong.empty()) json["failure"] = comparison.wrong;
+  return json.dump();
+}
+
+// Returns whether all steps hold.
+bool verify_training(const VerifyFlags& flags, const PropertyWorld& world,
+                     CommandContext& context) {
+  const auto dataset = read_dataset(flags.training.data, context.runtime.files(), Split::kTrain);
+  const Shape& shape = dataset->sample_shape();
+  const TrainingJob job{.make_model =
+                            [&](Device<float>& device) {
+                              return make_model(flags.training.model,
+                                                {shape[0], shape[1], shape[2]},
+                                                dataset->class_count(), device, flags.options.seed);
+                            },
+                        .dataset = *dataset,
+                        .seed = flags.options.seed,
+                        .batch_size = flags.training.batch_size,
+                        .steps = flags.training.steps,
+                        .sgd = {.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4},
+                        .ddp = {}};
+  const auto steps = compare_with_one_device(world, flags.world_size, job);
+  bool all_hold = true;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const int step = static_cast<int>(i);
+    all_hold = all_hold && steps[i].wrong.empty();
+    context.out << (flags.json ? to_json(step, steps[i])
+                               : describe(step, steps[i], flags.world_size))
+                << "\n";
+  }
+  return all_hold;
+}
+
+// Returns whether all chosen properties hold.
+bool verify_properties(const VerifyFlags& flags, const PropertyWorld& world,
+                       CommandContext& context) {
+  bool all_hold = true;
+  for (const SuiteEntry& entry : chosen(flags.only)) {
+    const PropertyResult result = entry.run(world, flags.options, context.runtime);
+    all_hold = all_hold && result.holds;
+    context.out << (flags.json ? to_json(result) : describe(result)) << std::endl;
+  }
+  return all_hold;
+}
+
 }  // namespace
 
 int verify_command(CommandContext& context) {
@@ -80,13 +164,10 @@ int verify_command(CommandContext& context) {
   const std::unique_ptr<Backend> backend = make_backend(flags.backend);
   if (flags.backend == "single") flags.world_size = 1;
   const PropertyWorld world{*backend, flags.world_size};
-  bool all_hold = true;
-  for (const SuiteEntry& entry : chosen(flags.only)) {
-    const PropertyResult result = entry.run(world, flags.options, context.runtime);
-    all_hold = all_hold && result.holds;
-    context.out << (flags.json ? to_json(result) : describe(result)) << std::endl;
-  }
-  return all_hold ? kExitHolds : kExitFailed;
+  const bool holds = flags.training.data.directory.empty()
+                         ? verify_properties(flags, world, context)
+                         : verify_training(flags, world, context);
+  return holds ? kExitHolds : kExitFailed;
 }
 
 }  // namespace ddproof

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "backends/api/digest.h"
+#include "backends/api/error.h"
 #include "reference/compute/cpu.h"
 #include "reference/data/distributed_sampler.h"
 #include "reference/oracle/magnitude_device.h"
@@ -31,6 +32,12 @@ class Batches {
       DistributedSampler sampler(
           {.length = job.dataset.size(), .replicas = world_size, .rank = rank, .seed = job.seed});
       indices_.push_back(sampler.indices());
+    }
+    const std::int64_t steps = indices_[0].size() / job.batch_size;
+    if (job.steps > steps) {
+      throw ConfigError(fmt::format(
+          "steps is {}; {} samples in batches of {} on each of {} ranks give at most {}", job.steps,
+          job.dataset.size(), job.batch_size, world_size, steps));
     }
   }
 

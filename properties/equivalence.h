@@ -44,7 +44,7 @@ struct StepComparison {
   std::string wrong;
 };
 
-// One entry per step. Throws what the world throws.
+// One entry per step. Throws ConfigError when the epoch has fewer steps; what the world throws.
 std::vector<StepComparison> compare_with_one_device(const PropertyWorld& world, int world_size,
                                                     const TrainingJob& job);
 
