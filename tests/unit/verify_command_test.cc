@@ -1,0 +1,110 @@
+// The verify subcommand: what it prints, what it ends with, and what it refuses.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "backends/api/error.h"
+#include "backends/local/os_runtime.h"
+#include "cli/subcommand.h"
+
+namespace ddproof {
+namespace {
+
+struct Outcome {
+  int status = -1;
+  std::string out;
+};
+
+Outcome verify(std::vector<std::string> arguments) {
+  OsRuntime runtime;
+  std::ostringstream out;
+  std::ostringstream err;
+  CommandContext context{runtime, std::move(arguments), out, err};
+  const int status = verify_command(context);
+  return {status, out.str()};
+}
+
+std::string refusal(std::vector<std::string> arguments) {
+  try {
+    verify(std::move(arguments));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<nlohmann::json> json_lines(const std::string& text) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+TEST(Verify, RunsEveryPropertyAndSaysWhatHolds) {
+  const Outcome run =
+      verify({"--backend", "sim", "--world-size", "3", "--cases", "5", "--seed", "7", "--json"});
+  EXPECT_EQ(run.status, kExitHolds);
+  const auto lines = json_lines(run.out);
+  ASSERT_EQ(lines.size(), 5u);
+  for (const auto& line : lines) {
+    EXPECT_TRUE(line.at("holds").get<bool>()) << line;
+    EXPECT_EQ(line.at("cases"), 5) << line;
+    EXPECT_EQ(line.at("seed"), 7) << line;
+    EXPECT_GE(line.at("seconds").get<double>(), 0) << line;
+    EXPECT_FALSE(line.at("classes").empty()) << line;
+  }
+  EXPECT_EQ(lines[0].at("property"), "sampler-partition");
+  EXPECT_GT(lines[4].at("measures").at("largest gradient error/bound").get<double>(), 0);
+}
+
+TEST(Verify, RunsOnlyWhatIsNamed) {
+  const Outcome run =
+      verify({"--only", "barrier-orders", "--only", "sampler-partition", "--cases", "3"});
+  EXPECT_EQ(run.status, kExitHolds);
+  EXPECT_TRUE(run.out.starts_with("holds  sampler-partition: 3 cases in ")) << run.out;
+  EXPECT_NE(run.out.find("\nholds  barrier-orders: 3 cases in "), std::string::npos) << run.out;
+}
+
+TEST(Verify, ComparesRanksWithOneDeviceOnRealData) {
+  const Outcome run = verify({"--world-size", "3", "--data", "/usr/share/datasets/fashion-mnist",
+                              "--model", "mlp", "--steps", "2", "--batch-size", "4", "--json"});
+  EXPECT_EQ(run.status, kExitHolds);
+  const auto lines = json_lines(run.out);
+  ASSERT_EQ(lines.size(), 2u);
+  for (const auto& line : lines) {
+    EXPECT_TRUE(line.at("ranks_identical").get<bool>()) << line;
+    EXPECT_EQ(line.at("elements"), 669706) << line;
+    EXPECT_GT(line.at("gradient_error_over_bound").get<double>(), 0) << line;
+    EXPECT_LE(line.at("gradient_error_over_bound").get<double>(), 1) << line;
+  }
+}
+
+TEST(Verify, RefusesAPropertyThatItDoesNotKnow) {
+  EXPECT_EQ(refusal({"--only", "barrier-order"}),
+            "--only is \"barrier-order\", allowed are sampler-partition, barrier-orders, "
+            "guard-works-first, all-reduce-exact, equals-one-device; did you mean "
+            "\"barrier-orders\"?");
+}
+
+TEST(Verify, RefusesMoreStepsThanTheEpochHas) {
+  EXPECT_EQ(refusal({"--data", "/usr/share/datasets/fashion-mnist", "--steps", "2000"}),
+            "steps is 2000; 60000 samples in batches of 16 on each of 4 ranks give at most 937");
+}
+
+TEST(Verify, ReadsRcParams) {
+  setenv("RC_PARAMS", "seed=9 max_success=4", 1);
+  const Outcome run = verify({"--only", "sampler-partition", "--json"});
+  setenv("RC_PARAMS", "sede=9", 1);
+  EXPECT_EQ(refusal({}),
+            "RC_PARAMS sede: unknown key; known are seed, max_success, max_size, noshrink");
+  unsetenv("RC_PARAMS");
+  const auto lines = json_lines(run.out);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].at("seed"), 9);
+  EXPECT_EQ(lines[0].at("cases"), 4);
+}
+
+}  // namespace
+}  // namespace ddproof
