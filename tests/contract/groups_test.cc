@@ -125,6 +125,11 @@ TEST_P(Failures, WhatARankThrowsComesOutWhateverItsType) {
                int);
 }
 
+// Returns when `count` has reached `target`: other ranks have got so far.
+void await(RankContext& rank, const std::atomic<int>& count, int target) {
+  while (count < target) rank.runtime.sleep_for(std::chrono::milliseconds(1));
+}
+
 TEST_P(Failures, ARankThatLeavesIsNamed) {
   // A simulator sees that nobody can go on; others see the connection break.
   const bool is_simulated = make_backend(GetParam())->capabilities().virtual_time;
@@ -134,19 +139,18 @@ TEST_P(Failures, ARankThatLeavesIsNamed) {
   std::atomic<int> lost = 0;
   const auto body = [&](RankContext& rank) {
     if (rank.group.rank() == 3) return;
-    const CommError error = comm_error_of([&] { rank.group.barrier({}, {"t.cc", 5, ""})->wait(); });
+    const CommError error = comm_error_of([&] {
+      // Longer than this test may take: only the broken connections may end the wait.
+      rank.group.barrier({.timeout = std::chrono::hours(1)}, {"t.cc", 5, ""})->wait();
+    });
     EXPECT_EQ(error.kind(), kind) << error.what();
     EXPECT_EQ(error.culprits(), std::vector{3}) << error.what();
     EXPECT_NE(std::string(error.what()).find(named), std::string::npos) << error.what();
     ++lost;
+    await(rank, lost, 3);  // a rank that fails ends its peers' waits without leaving
   };
   run(4, body);
   EXPECT_EQ(lost, 3);
-}
-
-// Returns when `count` has reached `target`: other ranks have got so far.
-void await(RankContext& rank, const std::atomic<int>& count, int target) {
-  while (count < target) rank.runtime.sleep_for(std::chrono::milliseconds(1));
 }
 
 // Ranks 1 and 3 come only after the others have given up.
