@@ -52,9 +52,10 @@ class Fiber {
   bool killed_ = false;
   bool hung_ = false;
   bool is_main_ = false;
-  bool timer_is_patience_ = false;
-  int kill_count_ = 0;           // how often RankKilled was thrown in it
-  std::size_t timer_index_ = 0;  // in its TimerHeap, plus one; 0: no timer
+  int kill_count_ = 0;              // how often RankKilled was thrown in it
+  Time patience_until_ = kNever;    // of the wait it is in
+  std::size_t deadline_place_ = 0;  // in the TimerHeap of deadlines, plus one; 0: none
+  std::size_t patience_place_ = 0;  // in that of patience
   const WaitReason* reason_ = nullptr;
 
   Simulation& simulation_;

@@ -133,7 +133,8 @@ bool Simulation::abandon_all() {
   report_.abandoned += fibers_.size();
   for (const auto& fiber : fibers_) {
     fiber->state_ = Fiber::State::kEnded;
-    if (fiber->timer_index_ != 0) timers_of(*fiber).remove(*fiber);
+    if (deadlines_.has(*fiber)) deadlines_.remove(*fiber);
+    if (patience_.has(*fiber)) patience_.remove(*fiber);
   }
   ready_ = {};
   std::move(fibers_.begin(), fibers_.end(), std::back_inserter(abandoned_));

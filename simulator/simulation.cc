@@ -33,7 +33,9 @@ Simulation::Simulation(const SimulationOptions& options)
       stacks_(options.stacks),
       event_count_max_(options.event_count_max),
       patience_runs_out_(options.patience_runs_out),
-      digest_(options.seed) {
+      digest_(options.seed),
+      deadlines_(&Fiber::deadline_place_),
+      patience_(&Fiber::patience_place_) {
   if (options.ranks < 1) {
     throw std::invalid_argument("a simulation needs at least one rank, got " +
                                 std::to_string(options.ranks));
@@ -145,11 +147,8 @@ void Simulation::run_body(Fiber& fiber) {
 
 void Simulation::retire(Fiber& fiber) {
   record(EventKind::kEnd, fiber.rank_, -1, fiber.id_);
-  if (fiber.is_main_) {
-    RankState& state = state_of(fiber.rank_);
-    state.main_ended = true;
-    state.report.error = fiber.error_;
-  }
+  if (fiber.is_main_) state_of(fiber.rank_).report.error = fiber.error_;
+  if (patience_.has(fiber)) patience_.remove(fiber);
   for (const auto& joiner : fiber.joiners_) wake(*joiner);
   fiber.joiners_.clear();
   fiber.context_.reset();
@@ -178,18 +177,13 @@ bool Simulation::fire_due() {
   Time time = kNever;
   if (!queue_.empty()) time = queue_.first().time;
   if (!deadlines_.empty()) time = std::min(time, deadlines_.first().time);
-  if (!patience_.empty() && (time != kNever || patience_runs_out_)) {
-    time = std::min(time, patience_.first().time);
-  }
+  if (time != kNever || patience_runs_out_) time = std::min(time, next_patience());
   if (time == kNever) return false;
   now_ = time;
-  for (TimerHeap* timers : {&deadlines_, &patience_}) {
-    while (!timers->empty() && timers->first().time == now_) {
-      Fiber& fiber = *timers->first().fiber;
-      record(EventKind::kDeadline, fiber.rank_, -1, fiber.id_);
-      make_ready(fiber, Fiber::WakeUp::kDeadline);
-    }
+  while (!deadlines_.empty() && deadlines_.first().time == now_) {
+    meet_deadline(*deadlines_.first().fiber);
   }
+  while (next_patience() == now_) meet_deadline(*patience_.first().fiber);
   while (!queue_.empty() && queue_.first().time == now_) {
     const Action action = queue_.pop().action;
     action.run(action.target, action.argument);
@@ -197,8 +191,41 @@ bool Simulation::fire_due() {
   return true;
 }
 
+void Simulation::meet_deadline(Fiber& fiber) {
+  record(EventKind::kDeadline, fiber.rank_, -1, fiber.id_);
+  make_ready(fiber, Fiber::WakeUp::kDeadline);
+}
+
+// When patience runs out first. Brings the heap up to date: a fiber's entry stays when its wait
+// ends, for the next wait, which usually has a later deadline.
+Time Simulation::next_patience() {
+  while (!patience_.empty()) {
+    const TimerHeap::Entry first = patience_.first();
+    Fiber& fiber = *first.fiber;
+    const bool waits = fiber.state_ == Fiber::State::kWaiting;
+    if (waits && fiber.patience_until_ == first.time) return first.time;
+    patience_.remove(fiber);
+    if (waits && fiber.patience_until_ != kNever) {
+      patience_.set(fiber, fiber.patience_until_, ++sequence_);
+    }
+  }
+  return kNever;
+}
+
+void Simulation::set_deadline(Fiber& fiber, Deadline deadline) {
+  if (!deadline.is_patience) {
+    deadlines_.set(fiber, deadline.at, ++sequence_);
+    return;
+  }
+  fiber.patience_until_ = deadline.at;
+  const bool has_entry = patience_.has(fiber);
+  if (has_entry && patience_.time_of(fiber) <= deadline.at) return;
+  if (has_entry) patience_.remove(fiber);
+  patience_.set(fiber, deadline.at, ++sequence_);
+}
+
 void Simulation::make_ready(Fiber& fiber, Fiber::WakeUp wake_up) {
-  if (fiber.timer_index_ != 0) timers_of(fiber).remove(fiber);
+  if (deadlines_.has(fiber)) deadlines_.remove(fiber);
   fiber.state_ = Fiber::State::kReady;
   fiber.wake_up_ = wake_up;
   ready_.push({&fiber, fiber.id_, fiber.rank_});
@@ -229,10 +256,8 @@ bool Simulation::wait(const WaitReason& reason, Deadline deadline) {
   Fiber& self = *current_;
   throw_if_killed(self, reason.kind);
   if (deadline.at <= now_) return false;
-  if (deadline.at != kNever) {
-    self.timer_is_patience_ = deadline.is_patience;
-    timers_of(self).set(self, deadline.at, ++sequence_);
-  }
+  self.patience_until_ = kNever;
+  if (deadline.at != kNever) set_deadline(self, deadline);
   self.reason_ = &reason;
   self.state_ = Fiber::State::kWaiting;
   const bool one_rank = reason.ranks != nullptr && reason.ranks->size() == 1;

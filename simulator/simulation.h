@@ -127,7 +127,6 @@ class Simulation {
     RankReport report;
     std::uint64_t operations = 0;
     bool has_main = false;
-    bool main_ended = false;
     bool crashed = false;
     bool hung = false;
     Time died_at = 0;
@@ -144,9 +143,9 @@ class Simulation {
   void make_ready(Fiber& fiber, Fiber::WakeUp wake_up);
   void throw_if_killed(Fiber& fiber, WaitKind kind);
   void forget_for_ever(Fiber& fiber);
-  TimerHeap& timers_of(const Fiber& fiber) {
-    return fiber.timer_is_patience_ ? patience_ : deadlines_;
-  }
+  void meet_deadline(Fiber& fiber);
+  Time next_patience();
+  void set_deadline(Fiber& fiber, Deadline deadline);
 
   // Quiescence: quiescence.cc.
   bool at_quiescence();

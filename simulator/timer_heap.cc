@@ -1,20 +1,19 @@
 #include "simulator/timer_heap.h"
 
 #include "simulator/check.h"
-#include "simulator/fiber.h"
 
 namespace ddproof::sim {
 
 void TimerHeap::set(Fiber& fiber, Time time, std::uint64_t sequence) {
-  SIM_CHECK(fiber.timer_index_ == 0);
+  SIM_CHECK(!has(fiber));
   heap_.push_back({});
   sift_up(heap_.size() - 1, {time, sequence, &fiber});
 }
 
 void TimerHeap::remove(Fiber& fiber) {
-  SIM_CHECK(fiber.timer_index_ != 0);
-  const std::size_t index = fiber.timer_index_ - 1;
-  fiber.timer_index_ = 0;
+  SIM_CHECK(has(fiber));
+  const std::size_t index = fiber.*place_ - 1;
+  fiber.*place_ = 0;
   const Entry last = heap_.back();
   heap_.pop_back();
   if (index == heap_.size()) return;
@@ -27,7 +26,7 @@ void TimerHeap::remove(Fiber& fiber) {
 
 void TimerHeap::place(std::size_t index, const Entry& entry) {
   heap_[index] = entry;
-  entry.fiber->timer_index_ = index + 1;
+  entry.fiber->*place_ = index + 1;
 }
 
 void TimerHeap::sift_up(std::size_t index, const Entry& entry) {

@@ -9,11 +9,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "simulator/fiber.h"
 #include "simulator/time.h"
 
 namespace ddproof::sim {
-
-class Fiber;
 
 class TimerHeap {
  public:
@@ -23,12 +22,18 @@ class TimerHeap {
     Fiber* fiber;
   };
 
+  // `place` is where a fiber keeps its place in this heap, plus one; 0: none.
+  explicit TimerHeap(std::size_t Fiber::*place) : place_(place) {}
+
   bool empty() const { return heap_.empty(); }
   // Requires: not empty.
   const Entry& first() const { return heap_.front(); }
-  // Requires: the fiber has no timer.
+  bool has(const Fiber& fiber) const { return fiber.*place_ != 0; }
+  // Requires: has(fiber).
+  Time time_of(const Fiber& fiber) const { return heap_[fiber.*place_ - 1].time; }
+  // Requires: !has(fiber).
   void set(Fiber& fiber, Time time, std::uint64_t sequence);
-  // Requires: the fiber has a timer here.
+  // Requires: has(fiber).
   void remove(Fiber& fiber);
 
  private:
@@ -39,6 +44,7 @@ class TimerHeap {
   void sift_up(std::size_t index, const Entry& entry);
   void sift_down(std::size_t index, const Entry& entry);
 
+  std::size_t Fiber::*place_;
   std::vector<Entry> heap_;
 };
 

@@ -24,8 +24,8 @@ struct WorldOptions {
   std::uint64_t seed = 0;                       // schedule, delays and the ranks' random streams
   Duration timeout = std::chrono::minutes(30);  // default of the group's calls
   bool checked = true;  // compare every rank's calls before data moves (backends/checked)
-  // What Runtime::files() gives to every rank, borrowed; null: the backend's own (sim: an empty one
-  // in memory, which all ranks share; others: the operating system's).
+  // Where time is virtual: what Runtime::files() gives to every rank, borrowed; null: an empty file
+  // system in memory, which all ranks share. Elsewhere ranks see the operating system's.
   FileSystem* files = nullptr;
 };
 

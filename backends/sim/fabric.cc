@@ -23,8 +23,8 @@ void release_sender(Post& receive) {
 }
 
 Failure size_mismatch(const Channel& channel, std::size_t sent, std::size_t expected) {
-  return {true, "rank " + std::to_string(channel.from->rank()) + " sends " + std::to_string(sent) +
-                    " bytes where rank " + std::to_string(channel.to->rank()) + " expects " +
+  return {true, "rank " + std::to_string(channel.from) + " sends " + std::to_string(sent) +
+                    " bytes where rank " + std::to_string(channel.to) + " expects " +
                     std::to_string(expected)};
 }
 
@@ -38,19 +38,17 @@ void PostList::push(Post* post) {
   last_ = post;
 }
 
-int Endpoint::world_rank_of(int peer) const {
-  return group_.endpoints[static_cast<std::size_t>(peer)].world_rank_;
-}
-
 Channel& Endpoint::inbound(int from) {
   const auto [place, is_new] = inbound_.try_emplace(from);
   Channel& channel = place->second;
   if (is_new) {
     Endpoint& sender = group_.endpoints[static_cast<std::size_t>(from)];
-    channel.from = &sender;
-    channel.to = this;
+    channel.from = from;
+    channel.to = rank_;
+    channel.world_from = sender.world_rank_;
+    channel.world_to = world_rank_;
     sender.outbound_.push_back(&channel);
-    for (const Endpoint* end : {channel.from, channel.to}) {
+    for (const Endpoint* end : {&sender, this}) {
       if (!end->is_closed_) continue;
       const auto& link = fabric_.network_.link(sender.world_rank_, world_rank_);
       channel.end_at = std::min(channel.end_at, end->closed_at_ + link.latency);
@@ -142,6 +140,7 @@ Group& Fabric::group(std::uint64_t parent, const std::string& name,
   Group& group = place->second;
   if (is_new) {
     group.id = groups_.size();
+    group.members = members;
     for (std::size_t rank = 0; rank < members.size(); ++rank) {
       group.endpoints.emplace_back(*this, group, static_cast<int>(rank), members[rank]);
       Endpoint& endpoint = group.endpoints.back();
@@ -154,19 +153,23 @@ Group& Fabric::group(std::uint64_t parent, const std::string& name,
 }
 
 Post* Fabric::make_post(Poster& poster, std::uint64_t slot, std::byte* data, std::size_t bytes) {
-  Post* post = free_posts_.take([](const Post&) { return true; });
-  if (post == nullptr) post = &posts_.emplace_back();
+  Post* post = free_posts_;
+  if (post == nullptr) {
+    post = &posts_.emplace_back();
+  } else {
+    free_posts_ = post->next;
+  }
   *post = {.poster = &poster, .data = data, .bytes = bytes, .slot = slot};
   return post;
 }
 
-void Fabric::free_post(Post* post) { free_posts_.push(post); }
+void Fabric::free_post(Post* post) { post->next = std::exchange(free_posts_, post); }
 
 void Fabric::match(Channel& channel, Post* send, Post* receive) {
   if (send->bytes != receive->bytes) {
     const Failure failure = size_mismatch(channel, send->bytes, receive->bytes);
-    send->poster->failed(Direction::kSend, channel.to->rank(), failure);
-    receive->poster->failed(Direction::kReceive, channel.from->rank(), failure);
+    send->poster->failed(Direction::kSend, channel.to, failure);
+    receive->poster->failed(Direction::kReceive, channel.from, failure);
     free_post(send);
     free_post(receive);
     return;
@@ -174,7 +177,7 @@ void Fabric::match(Channel& channel, Post* send, Post* receive) {
   receive->counterpart = send;
   channel.flying.push(receive);
   const sim::Time arrival =
-      network_.send(channel.from->world_rank(), channel.to->world_rank(), send->bytes, channel.flow,
+      network_.send(channel.world_from, channel.world_to, send->bytes, channel.flow,
                     sim::action_of<&Fabric::arrive>(*this, to_argument(channel)));
   receive->is_lost = arrival == sim::kNever;
 }
@@ -184,8 +187,8 @@ void Fabric::arrive(std::uint64_t argument) {
   Post* receive = channel.flying.take([](const Post& post) { return !post.is_lost; });
   DDPROOF_CHECK(receive != nullptr);
   Post* send = receive->counterpart;
-  const int from = channel.from->rank(), to = channel.to->rank();
-  network_.arrived(channel.from->world_rank(), channel.to->world_rank(), receive->bytes);
+  const int from = channel.from, to = channel.to;
+  network_.arrived(channel.world_from, channel.world_to, receive->bytes);
   if (send->poster != nullptr && receive->poster != nullptr) copy_bytes(*send, *receive);
   if (send->poster != nullptr) send->poster->completed(Direction::kSend, to);
   if (receive->poster != nullptr) receive->poster->completed(Direction::kReceive, from);
@@ -201,7 +204,7 @@ void Fabric::fail_and_free(PostList& posts, Direction direction, int peer, const
 }
 
 void Fabric::close_sender(Channel& channel, const Failure& failure) {
-  const int peer = channel.to->rank();
+  const int peer = channel.to;
   fail_and_free(channel.sends, Direction::kSend, peer, failure);
   for (Post* post = channel.flying.first(); post != nullptr; post = post->next) {
     Poster* poster = post->counterpart->poster;
@@ -209,21 +212,21 @@ void Fabric::close_sender(Channel& channel, const Failure& failure) {
     release_sender(*post);
     poster->failed(Direction::kSend, peer, failure);
   }
-  const auto& link = network_.link(channel.from->world_rank(), channel.to->world_rank());
+  const auto& link = network_.link(channel.world_from, channel.world_to);
   const sim::Time end_at = std::max(simulation_.now() + link.latency, channel.flow.last_arrival);
   channel.end_at = std::min(channel.end_at, end_at);
   watch_end(channel);
 }
 
 void Fabric::close_receiver(Channel& channel, const Failure& failure) {
-  const int peer = channel.from->rank();
+  const int peer = channel.from;
   fail_and_free(channel.receives, Direction::kReceive, peer, failure);
   for (Post* post = channel.flying.first(); post != nullptr; post = post->next) {
     if (Poster* poster = std::exchange(post->poster, nullptr)) {
       poster->failed(Direction::kReceive, peer, failure);
     }
   }
-  const auto& link = network_.link(channel.from->world_rank(), channel.to->world_rank());
+  const auto& link = network_.link(channel.world_from, channel.world_to);
   channel.end_at = std::min(channel.end_at, simulation_.now() + link.latency);
   watch_end(channel);
 }
@@ -237,7 +240,7 @@ void Fabric::watch_end(Channel& channel) {
 
 void Fabric::end(std::uint64_t argument) {
   Channel& channel = to_channel(argument);
-  const int from = channel.from->rank(), to = channel.to->rank();
+  const int from = channel.from, to = channel.to;
   const auto closed_by = [](int rank) {
     return Failure{false, "Connection closed by peer [rank " + std::to_string(rank) + "]"};
   };
