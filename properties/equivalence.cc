@@ -17,7 +17,7 @@
 namespace ddproof {
 namespace {
 
-constexpr const Precision& kFloat = precision_of<float>;
+constexpr const Precision& kFloat = kPrecisionOf<float>;
 
 struct HostBatch {
   Tensor<float> input;

@@ -131,7 +131,7 @@ void MagnitudeDevice::softmax_cross_entropy(std::int64_t rows, std::int64_t clas
 }
 
 double ddp_gradient_bound(const GradientPath& path, std::int64_t world_size, double magnitude) {
-  const Precision& precision = precision_of<float>;
+  const Precision& precision = kPrecisionOf<float>;
   const bool exact_mean = std::has_single_bit(static_cast<std::uint64_t>(world_size));
   const std::int64_t alone = path.above + path.terms;
   const std::int64_t together = path.above + (path.terms + world_size - 1) / world_size +

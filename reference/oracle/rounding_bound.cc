@@ -57,7 +57,7 @@ double gamma(double h, const Precision& precision) {
 std::int64_t sequential_height(std::int64_t n) { return n > 1 ? n - 1 : 0; }
 
 std::int64_t balanced_height(std::int64_t n) {
-  return n > 1 ? std::bit_width(static_cast<std::uint64_t>(n - 1)) : 0;
+  return n > 1 ? static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(n - 1))) : 0;
 }
 
 std::int64_t all_reduce_height(std::int64_t m, std::int64_t world_size) {

@@ -44,7 +44,7 @@ struct PrecisionOf<BFloat16> {
 };
 
 template <class T>
-inline constexpr Precision precision_of = PrecisionOf<T>::kValue;
+inline constexpr Precision kPrecisionOf = PrecisionOf<T>::kValue;
 
 // h u / (1 - h u). Infinity when h u >= 1: the bound then says nothing.
 // Requires: h >= 0.

@@ -186,7 +186,7 @@ void expect_close(const char* what, const std::vector<double>& golden,
   EXPECT_GT(rounding, 0.0) << what << ": the float run shows no rounding";
   const double largest = *std::ranges::max_element(golden);
   const double allowed =
-      kOrders * rounding * precision.unit_roundoff / precision_of<float>.unit_roundoff +
+      kOrders * rounding * precision.unit_roundoff / kPrecisionOf<float>.unit_roundoff +
       two_sums_bound(terms, terms, precision, largest);
   EXPECT_LE(largest_difference(golden, in_double), allowed) << what;
 }
@@ -213,7 +213,7 @@ TEST_P(DdpGolden, TwentyStepsEqualPyTorchsUpToRounding) {
     const Record in_double = run_golden<double>(GetParam(), world, sgd);
     const Record in_float = run_golden<float>(GetParam(), world, sgd);
     const Precision& precision =
-        run["dtype"] == "float64" ? precision_of<double> : precision_of<float>;
+        run["dtype"] == "float64" ? kPrecisionOf<double> : kPrecisionOf<float>;
     const std::int64_t parameters = run["final"]["n"];
     expect_close("loss", golden.losses, in_double.losses, in_float.losses, kGlobalBatch / world,
                  precision);

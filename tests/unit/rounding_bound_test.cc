@@ -86,7 +86,7 @@ TYPED_TEST(RoundingBound, OfASequentialSumHoldsAndIsNearlyReached) {
     const double largest = worst(20000, [&](std::uint64_t t) {
       const auto x = drawn<TypeParam>(1, t, 4, scale);
       return ratio(sequential_sum(x) - exact_sum(x),
-                   sum_bound(sequential_height(4), precision_of<TypeParam>, magnitude(x)));
+                   sum_bound(sequential_height(4), kPrecisionOf<TypeParam>, magnitude(x)));
     });
     EXPECT_LE(largest, 1) << "scale " << scale;
     EXPECT_GE(largest, 0.4) << "scale " << scale;
@@ -98,7 +98,7 @@ TYPED_TEST(RoundingBound, OfABalancedSumHoldsAndIsNearlyReached) {
     const double largest = worst(20000, [&](std::uint64_t t) {
       const auto x = drawn<TypeParam>(2, t, 8, scale);
       return ratio(balanced_sum(x) - exact_sum(x),
-                   sum_bound(balanced_height(8), precision_of<TypeParam>, magnitude(x)));
+                   sum_bound(balanced_height(8), kPrecisionOf<TypeParam>, magnitude(x)));
     });
     EXPECT_LE(largest, 1) << "scale " << scale;
     EXPECT_GE(largest, 0.4) << "scale " << scale;
@@ -109,7 +109,7 @@ TYPED_TEST(RoundingBound, OfALongSumHolds) {
   const double largest = worst(200, [&](std::uint64_t t) {
     const auto x = drawn<TypeParam>(3, t, 512, 1);
     return ratio(sequential_sum(x) - exact_sum(x),
-                 sum_bound(sequential_height(512), precision_of<TypeParam>, magnitude(x)));
+                 sum_bound(sequential_height(512), kPrecisionOf<TypeParam>, magnitude(x)));
   });
   EXPECT_LE(largest, 1);
 }
@@ -119,7 +119,7 @@ TYPED_TEST(RoundingBound, OfTwoSumsHoldsBetweenOrders) {
     const double largest = worst(20000, [&](std::uint64_t t) {
       const auto x = drawn<TypeParam>(4, t, 8, scale);
       return ratio(sequential_sum(x) - balanced_sum(x),
-                   two_sums_bound(7, 3, precision_of<TypeParam>, magnitude(x)));
+                   two_sums_bound(7, 3, kPrecisionOf<TypeParam>, magnitude(x)));
     });
     EXPECT_LE(largest, 1) << "scale " << scale;
     EXPECT_GE(largest, 0.2) << "scale " << scale;
@@ -136,7 +136,7 @@ TYPED_TEST(RoundingBound, OfAMeanHoldsForBothWaysToAverage) {
         for (TypeParam& value : scaled) value *= reciprocal;
         const long double exact = exact_sum(x) / ranks;
         const auto h = sequential_height(ranks);
-        const auto& p = precision_of<TypeParam>;
+        const auto& p = kPrecisionOf<TypeParam>;
         const auto n = static_cast<TypeParam>(ranks);
         return std::max(
             ratio(sequential_sum(x) / n - exact, mean_by_division_bound(h, ranks, p, magnitude(x))),
@@ -154,7 +154,7 @@ TEST(RoundingBound, OfAMeanNeedsTheSecondRoundingForAReciprocal) {
   const double largest = worst(400000, [&](std::uint64_t t) {
     const auto x = static_cast<float>(uniform(6, t, 0));
     const double exact = static_cast<double>(x) / 7;
-    return std::abs((x * reciprocal - exact) / exact) / precision_of<float>.unit_roundoff;
+    return std::abs((x * reciprocal - exact) / exact) / kPrecisionOf<float>.unit_roundoff;
   });
   EXPECT_GT(largest, 1.5);
   EXPECT_LE(largest, 2.001);
@@ -176,7 +176,7 @@ TYPED_TEST(RoundingBound, OfADotProductHoldsFusedOrNot) {
           exact += static_cast<long double>(x[i]) * y[i];
           sum += std::abs(static_cast<double>(x[i]) * static_cast<double>(y[i]));
         }
-        const double bound = dot_product_bound(n, precision_of<TypeParam>, sum);
+        const double bound = dot_product_bound(n, kPrecisionOf<TypeParam>, sum);
         return std::max(ratio(fused - exact, bound), ratio(plain - exact, bound));
       });
       EXPECT_LE(largest, 1) << n << " terms, scale " << scale;
@@ -216,8 +216,8 @@ TYPED_TEST(RoundingBound, OfAnSgdStepHoldsForEveryRule) {
         s.buffer = std::abs(x[1]);
         s.gradient = std::max(std::abs(x[2]), std::abs(other));
         s.gradient_bound = std::abs(static_cast<double>(x[2]) - static_cast<double>(other));
-        return std::max(ratio(a.weight - b.weight, sgd_weight_bound(s, precision_of<TypeParam>)),
-                        ratio(a.buffer - b.buffer, sgd_buffer_bound(s, precision_of<TypeParam>)));
+        return std::max(ratio(a.weight - b.weight, sgd_weight_bound(s, kPrecisionOf<TypeParam>)),
+                        ratio(a.buffer - b.buffer, sgd_buffer_bound(s, kPrecisionOf<TypeParam>)));
       });
       EXPECT_LE(largest, 1) << "rule " << rule << ", scale " << scale;
     }
@@ -235,9 +235,9 @@ TEST(RoundingBound, HeightsAreThoseOfTheTrees) {
 }
 
 TEST(RoundingBound, SaysNothingWhenTheTermsAreTooMany) {
-  EXPECT_EQ(gamma(256, precision_of<BFloat16>), std::numeric_limits<double>::infinity());
-  EXPECT_EQ(gamma(0, precision_of<float>), 0);
-  EXPECT_NEAR(gamma(63, precision_of<BFloat16>), 0.33, 0.01);  // ORACLES: useless at W=64
+  EXPECT_EQ(gamma(256, kPrecisionOf<BFloat16>), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(gamma(0, kPrecisionOf<float>), 0);
+  EXPECT_NEAR(gamma(63, kPrecisionOf<BFloat16>), 0.33, 0.01);  // ORACLES: useless at W=64
 }
 
 }  // namespace
