@@ -142,6 +142,12 @@ bool is_built(const std::string& path, const std::vector<SourceFile>& tree) {
   });
 }
 
+// Null when there is none.
+const SourceFile* find_file(const std::vector<SourceFile>& tree, const std::string& path) {
+  const auto it = std::ranges::find(tree, path, &SourceFile::path);
+  return it == tree.end() ? nullptr : &*it;
+}
+
 void check_headings(const SourceFile& readme, Findings& findings) {
   const auto lines = split_lines(readme.text);
   for (std::string_view heading : kHeadings) {
@@ -221,21 +227,18 @@ Findings unbuilt_sources(const std::vector<SourceFile>& tree) {
   return findings;
 }
 
-Findings readmes(const std::vector<SourceFile>& tree) {
+Findings root_readme(const std::vector<SourceFile>& tree) {
+  const SourceFile* readme = find_file(tree, "README.md");
+  if (readme == nullptr) return {{"README.md", 0, "is missing"}};
+  if (std::ranges::count(readme->text, '\n') <= kRootReadmeLinesMax) return {};
+  return {{"README.md", 0, "more than " + std::to_string(kRootReadmeLinesMax) + " lines"}};
+}
+
+Findings folder_readmes(const std::vector<SourceFile>& tree) {
   Findings findings;
-  const auto find = [&](const std::string& path) -> const SourceFile* {
-    const auto it = std::ranges::find(tree, path, &SourceFile::path);
-    return it == tree.end() ? nullptr : &*it;
-  };
-  const SourceFile* root = find("README.md");
-  if (root == nullptr) findings.push_back({"README.md", 0, "is missing"});
-  if (root != nullptr && std::ranges::count(root->text, '\n') > kRootReadmeLinesMax) {
-    findings.push_back(
-        {"README.md", 0, "more than " + std::to_string(kRootReadmeLinesMax) + " lines"});
-  }
   for (std::string_view folder : kTopFolders) {
     const std::string path = std::string(folder) + "/README.md";
-    const SourceFile* readme = find(path);
+    const SourceFile* readme = find_file(tree, path);
     if (readme == nullptr) {
       findings.push_back({path, 0, "is missing"});
     } else {

@@ -30,7 +30,10 @@ Findings leftovers(const SourceFile& file);
 // Every source is named in a CMakeLists.txt of its folder or one above; otherwise it never runs.
 Findings unbuilt_sources(const std::vector<SourceFile>& tree);
 
-// The root README is short; every top-level folder has one with the four headings.
-Findings readmes(const std::vector<SourceFile>& tree);
+// There is a README at the root, and it is short.
+Findings root_readme(const std::vector<SourceFile>& tree);
+
+// Every top-level folder has a README with the four headings.
+Findings folder_readmes(const std::vector<SourceFile>& tree);
 
 }  // namespace ddproof::tidy

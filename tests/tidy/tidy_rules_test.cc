@@ -189,20 +189,25 @@ TEST(ShapeRules, FindASourceThatNothingBuilds) {
             "tests/unit/test.cc: not named in any CMakeLists.txt, so it never runs\n");
 }
 
-TEST(ShapeRules, FindAReadmeWithoutAHeading) {
+TEST(ShapeRules, FindALongRootReadme) {
+  EXPECT_EQ(describe(root_readme({{"README.md", lines_of(120, "x")}})), "");
+  EXPECT_EQ(describe(root_readme({{"README.md", lines_of(121, "x")}})),
+            "README.md: more than 120 lines\n");
+  EXPECT_EQ(describe(root_readme({})), "README.md: is missing\n");
+}
+
+TEST(ShapeRules, FindAFolderThatDoesNotSayWhatItIs) {
   const std::string whole =
       "## What it is\n## What it may include\n## How to test it\n## How to add one\n";
-  std::vector<SourceFile> tree{{"README.md", lines_of(120, "x")}};
+  std::vector<SourceFile> tree;
   for (const char* folder :
        {"backends", "ci", "cli", "properties", "reference", "simulator", "tests"}) {
     tree.push_back({std::string(folder) + "/README.md", whole});
   }
-  EXPECT_EQ(describe(readmes(tree)), "");
-  tree[0].text += "one more\n";
-  tree[1].text = "## What it is\n## What it may include\n## How to add one\n";
+  EXPECT_EQ(describe(folder_readmes(tree)), "");
+  tree[0].text = "## What it is\n## What it may include\n## How to add one\n";
   tree.pop_back();
-  EXPECT_EQ(describe(readmes(tree)),
-            "README.md: more than 120 lines\n"
+  EXPECT_EQ(describe(folder_readmes(tree)),
             "backends/README.md: the heading '## How to test it' is missing\n"
             "tests/README.md: is missing\n");
 }

@@ -44,5 +44,10 @@ TEST_F(Tidy, EverySourceIsBuilt) {
   EXPECT_TRUE(findings.empty()) << describe(findings);
 }
 
+TEST_F(Tidy, EveryFolderSaysWhatItIs) {
+  const Findings findings = folder_readmes(tree());
+  EXPECT_TRUE(findings.empty()) << describe(findings);
+}
+
 }  // namespace
 }  // namespace ddproof::tidy
