@@ -44,6 +44,11 @@ TEST_F(Tidy, EverySourceIsBuilt) {
   EXPECT_TRUE(findings.empty()) << describe(findings);
 }
 
+TEST_F(Tidy, TheRootReadmeIsShort) {
+  const Findings findings = root_readme(tree());
+  EXPECT_TRUE(findings.empty()) << describe(findings);
+}
+
 TEST_F(Tidy, EveryFolderSaysWhatItIs) {
   const Findings findings = folder_readmes(tree());
   EXPECT_TRUE(findings.empty()) << describe(findings);
