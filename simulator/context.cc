@@ -5,10 +5,10 @@
 namespace ddproof::sim {
 
 Context::Context(Stack stack, void (*entry)(void*), void* argument)
-    : saved_(boost::context::detail::make_fcontext(stack.top(), stack.bytes, &Context::start)),
+    : saved_(boost::context::detail::make_fcontext(stack.top(), kStackBytes, &Context::start)),
       entry_(entry),
       argument_(argument) {
-  side_.set_bounds(stack.bottom, stack.bytes);
+  side_.set_bounds(stack.bottom, kStackBytes);
 }
 
 void Context::start(boost::context::detail::transfer_t transfer) {

@@ -87,7 +87,13 @@ class Simulation {
   Fiber* current() const { return current_; }
   // Counts and digests an event, and gives it to the trace.
   void record(EventKind kind, int rank, int peer = -1, std::uint64_t value = 0,
-              std::string_view label = {});
+              std::string_view label = {}) {
+    ++events_;
+    const Event event{now_,  kind, rank, peer, current_ == nullptr ? 0 : current_->id_,
+                      value, label};
+    digest_.add(event);
+    if (trace_ != nullptr) trace_->on_event(event);
+  }
   // Runs `action` at `time` on no fiber's stack: it must not wait. Requires: time >= now().
   void schedule(Time time, const Action& action);
 
@@ -136,6 +142,7 @@ class Simulation {
   static void fiber_entry(void* fiber);
   void run_body(Fiber& fiber);
   Fiber* choose_next();
+  void prefetch_next() const;
   void start_running(Fiber& fiber);
   void give_way();
   void retire(Fiber& fiber);
@@ -180,6 +187,7 @@ class Simulation {
   TimerHeap patience_;
   RunQueue ready_;
   Fiber* current_ = nullptr;
+  Context::Exceptions* exceptions_ = nullptr;  // of the thread that runs
   Context main_;  // run(), which is left while fibers switch from one to the next
   bool stopped_ = false;
   std::vector<RankState> ranks_;

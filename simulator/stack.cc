@@ -8,12 +8,6 @@
 #include "simulator/sanitizers.h"
 
 namespace ddproof::sim {
-namespace {
-
-constexpr std::size_t kPageBytes = 4096;
-constexpr std::size_t kColourBytes = 192;
-
-}  // namespace
 
 StackPool::~StackPool() {
   for (const Stack& stack : free_) {
@@ -35,13 +29,13 @@ Stack StackPool::acquire() {
         "no memory for the stack of fiber " + std::to_string(mapped_ + 1) +
         ": each takes two mappings; raise vm.max_map_count or use fewer ranks");
   }
-  const std::size_t colour = mapped_++ % (kPageBytes / kColourBytes) * kColourBytes;
-  return Stack{static_cast<std::byte*>(memory) + kGuardBytes, kStackBytes - colour};
+  ++mapped_;
+  return Stack{static_cast<std::byte*>(memory) + kGuardBytes};
 }
 
 void StackPool::release(Stack stack) {
   // Frames that were left by a jump never cleared their red zones.
-  sanitizer_unpoison(stack.bottom, stack.bytes);
+  sanitizer_unpoison(stack.bottom, kStackBytes);
   free_.push_back(stack);
 }
 

@@ -3,9 +3,6 @@
 // (Eigen puts up to 256 KiB of temporaries on the stack); the guard is wider than any of their
 // frames, because one large alloca could jump over a single page.
 //
-// The tops of the stacks lie at different places of their pages ("cache colouring"): tops at equal
-// places would all compete for the same few lines of the first-level cache.
-//
 // Limit: two mappings per stack, and Linux allows 65,530 per process by default
 // (vm.max_map_count), so about 32,700 live stacks.
 // Threads: a StackPool belongs to one thread at a time.
@@ -21,8 +18,7 @@ inline constexpr std::size_t kGuardBytes = std::size_t{128} << 10;
 
 struct Stack {
   std::byte* bottom = nullptr;  // lowest usable byte
-  std::size_t bytes = 0;
-  std::byte* top() const { return bottom + bytes; }
+  std::byte* top() const { return bottom + kStackBytes; }
 };
 
 // Hands out stacks and keeps returned ones for the next fiber.
