@@ -10,9 +10,7 @@
 namespace ddproof::sim {
 
 StackPool::~StackPool() {
-  for (const Stack& stack : free_) {
-    munmap(stack.bottom - kGuardBytes, kGuardBytes + kStackBytes);
-  }
+  for (std::byte* slab : slabs_) munmap(slab, kSlabStacks * (kGuardBytes + kStackBytes));
 }
 
 Stack StackPool::acquire() {
@@ -21,16 +19,22 @@ Stack StackPool::acquire() {
     free_.pop_back();
     return stack;
   }
-  void* memory = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
+  const std::size_t place = made_ % kSlabStacks;
+  if (place == 0) {
+    void* slab = mmap(nullptr, kSlabStacks * (kGuardBytes + kStackBytes), PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (memory == MAP_FAILED || mprotect(memory, kGuardBytes, PROT_NONE) != 0) {
-    if (memory != MAP_FAILED) munmap(memory, kGuardBytes + kStackBytes);
-    throw std::runtime_error(
-        "no memory for the stack of fiber " + std::to_string(mapped_ + 1) +
-        ": each takes two mappings; raise vm.max_map_count or use fewer ranks");
+    if (slab == MAP_FAILED) fail();
+    slabs_.push_back(static_cast<std::byte*>(slab));
   }
-  ++mapped_;
-  return Stack{static_cast<std::byte*>(memory) + kGuardBytes};
+  std::byte* bottom = slabs_.back() + place * (kGuardBytes + kStackBytes) + kGuardBytes;
+  if (mprotect(bottom, kStackBytes, PROT_READ | PROT_WRITE) != 0) fail();
+  ++made_;
+  return Stack{bottom};
+}
+
+void StackPool::fail() const {
+  throw std::runtime_error("no memory for the stack of fiber " + std::to_string(made_ + 1) +
+                           ": each takes two mappings; raise vm.max_map_count or use fewer ranks");
 }
 
 void StackPool::release(Stack stack) {

@@ -21,7 +21,8 @@ struct Stack {
   std::byte* top() const { return bottom + kStackBytes; }
 };
 
-// Hands out stacks and keeps returned ones for the next fiber.
+// Hands out stacks and keeps returned ones for the next fiber. Address space is reserved for many
+// stacks at a time, which halves what making one costs.
 class StackPool {
  public:
   StackPool() = default;
@@ -35,8 +36,12 @@ class StackPool {
   void release(Stack stack);
 
  private:
+  static constexpr std::size_t kSlabStacks = 64;
+  [[noreturn]] void fail() const;
+
   std::vector<Stack> free_;
-  std::size_t mapped_ = 0;
+  std::vector<std::byte*> slabs_;
+  std::size_t made_ = 0;
 };
 
 }  // namespace ddproof::sim
