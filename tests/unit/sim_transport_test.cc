@@ -5,6 +5,7 @@
 #include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
+#include <gloo/common/error.h>
 #include <gloo/gather.h>
 #include <gloo/math.h>
 #include <gloo/reduce.h>
@@ -416,6 +417,29 @@ TEST(SimTransport, ACrashEndsEveryonesCollective) {
     }
     EXPECT_LT(report.virtual_time, 1'000'000);
   }
+}
+
+TEST(SimTransport, WhatACrashedRankHadInFlightArrivesBeforeTheEnd) {
+  World world({.ranks = 2});
+  const sim::Report report = world.run([&](const ContextPtr& context) {
+    if (context->rank == 0) {
+      world.simulation.spawn(0, "killer", [&] {
+        world.simulation.sleep(1'000);  // half of the way
+        world.simulation.crash(0);
+      });
+      send_one(context, 1, 7, 42);
+    } else {
+      std::array<int, 2> values{};
+      const auto buffer = context->createUnboundBuffer(values.data(), sizeof values);
+      buffer->recv(0, 7, 0, sizeof(int));
+      buffer->recv(0, 7, sizeof(int), sizeof(int));
+      buffer->waitRecv();
+      EXPECT_EQ(values[0], 42);
+      EXPECT_THROW(buffer->waitRecv(), gloo::IoException);
+    }
+  });
+  EXPECT_EQ(report.ranks[0].outcome, sim::RankOutcome::kCrashed);
+  EXPECT_EQ(report.ranks[1].outcome, sim::RankOutcome::kReturned) << what_of(report.ranks[1]);
 }
 
 TEST(SimTransport, ACrashInTheMiddleOfATransferEndsBothSides) {
