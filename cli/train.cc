@@ -260,11 +260,14 @@ class TrainProgram {
       outcome.summary = train_rank(nullptr, context_.runtime);
       return true;
     }
-    outcome.world = backend.run_world(
-        {.world_size = outcome.world_size, .seed = command_.train.seed}, [&](RankContext& rank) {
-          const TrainSummary summary = train_rank(&rank.group, rank.runtime);
-          if (rank.group.rank() == 0) outcome.summary = summary;
-        });
+    outcome.world = backend.run_world({.world_size = outcome.world_size,
+                                       .seed = command_.train.seed,
+                                       .files = &context_.runtime.files()},
+                                      [&](RankContext& rank) {
+                                        const TrainSummary summary =
+                                            train_rank(&rank.group, rank.runtime);
+                                        if (rank.group.rank() == 0) outcome.summary = summary;
+                                      });
     return true;
   }
 

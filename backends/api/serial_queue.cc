@@ -77,10 +77,11 @@ WorkPtr SerialQueue::submit(std::function<void()> job, std::string who, std::str
       Job{std::move(job), std::move(who), std::move(description), site, false, nullptr});
   {
     MonitorLock lock(*state_->monitor);
+    // First, so that a job is not left behind when no task can be started.
+    if (!task_) task_ = runtime_.spawn(name_, [this] { run(); });
     state_->jobs.push_back(entry);
     state_->monitor->notify_all();
   }
-  if (!task_) task_ = runtime_.spawn(name_, [this] { run(); });
   return std::make_shared<QueuedWork>(state_, std::move(entry));
 }
 

@@ -76,35 +76,36 @@ void BatchReader::read(std::int64_t number, HostBatch& batch) const {
 
 // The task. Never throws: an exception is the consumer's.
 void BatchReader::read_ahead() {
-  for (std::int64_t number = 0; number < batch_count_; ++number) {
-    HostBatch batch;
-    {
-      MonitorLock lock(*monitor_);
-      const auto limit = static_cast<std::size_t>(options_.prefetch);
-      while (!stopped_ && ready_.size() >= limit) {
-        monitor_->wait(kForever, {"the loader's queue is full", CallSite::current(), {}});
-      }
-      if (stopped_) return;
-      if (!spare_.empty()) {
-        batch = std::move(spare_.back());
-        spare_.pop_back();
-      }
-    }
-    std::exception_ptr error;
-    try {
+  std::exception_ptr error;
+  try {
+    for (std::int64_t number = 0; number < batch_count_; ++number) {
+      HostBatch batch;
+      if (!make_room(batch)) return;
       read(number, batch);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    MonitorLock lock(*monitor_);
-    if (error) {
-      error_ = error;
-    } else {
+      MonitorLock lock(*monitor_);
       ready_.push_back(std::move(batch));
+      monitor_->notify_all();
     }
-    monitor_->notify_all();
-    if (error) return;
+  } catch (...) {
+    error = std::current_exception();
   }
+  MonitorLock lock(*monitor_);
+  error_ = error;
+  monitor_->notify_all();
+}
+
+// Waits until another batch may be read; hands out the memory of a used one. False: stop.
+bool BatchReader::make_room(HostBatch& batch) {
+  MonitorLock lock(*monitor_);
+  const auto limit = static_cast<std::size_t>(options_.prefetch);
+  while (!stopped_ && ready_.size() >= limit) {
+    monitor_->wait(kForever, {"the loader's queue is full", CallSite::current(), {}, true});
+  }
+  if (!stopped_ && !spare_.empty()) {
+    batch = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  return !stopped_;
 }
 
 void BatchReader::take(HostBatch& batch) {

@@ -51,6 +51,7 @@ class BatchReader {
  private:
   void read(std::int64_t number, HostBatch& batch) const;
   void read_ahead();
+  bool make_room(HostBatch& batch);
   void take(HostBatch& batch);
 
   Runtime& runtime_;

@@ -137,7 +137,7 @@ class TrainingRun {
   void advance(std::int64_t samples) {
     ++progress_.step;
     progress_.position += samples;
-    if (progress_.position < sampler_.total_size()) return;
+    if (sampler_.remaining(progress_.position) > 0) return;
     ++progress_.epoch;
     progress_.position = 0;
   }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <utility>
@@ -32,18 +33,20 @@ ImageDataset make_images(std::int64_t count) {
   return ImageDataset({1, 8, 8}, 10, std::move(pixels), std::move(labels));
 }
 
-// Trains on simulated ranks that share one file system; returns what rank 0 saw.
+// Trains on simulated ranks that share this machine's files; returns what rank 0 saw.
 class World {
  public:
   explicit World(int size) : size_(size) {}
 
   TrainSummary train(const TrainOptions& options, const TrainData& data) {
     TrainSummary result;
-    make_backend("sim")->run_world({.world_size = size_, .seed = 3}, [&](RankContext& rank) {
-      ProcessGroup* group = size_ > 1 ? &rank.group : nullptr;
-      const TrainSummary summary = ddproof::train(options, data, group, rank.runtime, nullptr);
-      if (rank.group.rank() == 0) result = summary;
-    });
+    OsRuntime machine;
+    make_backend("sim")->run_world(
+        {.world_size = size_, .seed = 3, .files = &machine.files()}, [&](RankContext& rank) {
+          ProcessGroup* group = size_ > 1 ? &rank.group : nullptr;
+          const TrainSummary summary = ddproof::train(options, data, group, rank.runtime, nullptr);
+          if (rank.group.rank() == 0) result = summary;
+        });
     return result;
   }
 
@@ -113,6 +116,60 @@ TEST_F(CheckpointFolder, AStoppedRunGoesOnExactlyAtEveryStep) {
     const TrainSummary resumed = train(options, {images}, nullptr, runtime, nullptr);
     EXPECT_EQ(resumed.steps, whole.steps);
     EXPECT_EQ(resumed.state_digest, whole.state_digest) << "stopped after step " << stop;
+  }
+}
+
+TEST_F(CheckpointFolder, AStoppedRunGoesOnAtAnotherWorldSize) {
+  const ImageDataset images = make_images(30);
+  for (const std::int64_t stop : {1, 3, 7, 8}) {
+    for (const int world_size : {1, 2, 4, 7}) {
+      clear();
+      TrainOptions options = small_options();
+      options.checkpoint_directory = path_;
+      options.max_steps = stop;
+      World(1).train(options, {images});
+      options.max_steps = 0;
+      options.resume = true;
+      const TrainSummary resumed = World(world_size).train(options, {images});
+      // What is left of the first epoch, and the second one, in batches of 4 on each rank.
+      const auto steps = [&](std::int64_t samples) {
+        const std::int64_t each = (samples + world_size - 1) / world_size;
+        return (each + 3) / 4;
+      };
+      const std::int64_t left = std::max<std::int64_t>(30 - 4 * stop, 0);
+      EXPECT_EQ(resumed.steps, stop + steps(left) + steps(30)) << stop << " " << world_size;
+      EXPECT_TRUE(resumed.ranks_agree);
+    }
+  }
+}
+
+// Makes one call too many after the third step, as a guard in the wrong branch does.
+class ExtraBarrier : public TrainObserver {
+ public:
+  explicit ExtraBarrier(ProcessGroup& group) : group_(group) {}
+  void on_step(const StepRecord& record) override {
+    if (record.step == 3) group_.barrier()->wait();
+  }
+  void on_warning(const std::string&) override {}
+
+ private:
+  ProcessGroup& group_;
+};
+
+TEST(Train, ADeadlockIsAVerdictWhileTheLoaderIsFull) {
+  const ImageDataset images = make_images(400);
+  const auto run = [&](RankContext& rank) {
+    TrainOptions options = small_options();
+    options.batch_size = 1;
+    ExtraBarrier observer(rank.group);
+    const bool odd = rank.group.rank() == 1;
+    train(options, {images}, &rank.group, rank.runtime, odd ? &observer : nullptr);
+  };
+  try {
+    make_backend("sim")->run_world({.world_size = 2, .checked = false}, run);
+    FAIL() << "no verdict";
+  } catch (const CommError& error) {
+    EXPECT_EQ(error.kind(), CommErrorKind::kDeadlock) << error.what();
   }
 }
 
