@@ -29,6 +29,10 @@ std::string format_site(std::string_view file, int line) {
 
 DeadlockText describe_deadlock(Time now, std::vector<WaitingRank> waiting,
                                std::span<const std::string_view> fates) {
+  for (WaitingRank& w : waiting) {  // two tasks of a rank may wait for the same one
+    std::ranges::sort(w.ranks);
+    w.ranks.erase(std::ranges::unique(w.ranks).begin(), w.ranks.end());
+  }
   std::set<int> is_waiting;
   std::set<int> culprits;
   for (const WaitingRank& w : waiting) is_waiting.insert(w.rank);

@@ -32,7 +32,7 @@ TEST(Deadlock, SaysWhoWaitsWhereAndForWhom) {
     simulation.spawn(rank, "main", [&, rank] {
       simulation.sleep(3'000);
       if (rank == 3) return;
-      const std::vector<int> ranks = rank == 1 ? std::vector<int>{3} : std::vector<int>{1, 2};
+      const std::vector<int> ranks = rank == 1 ? std::vector<int>{3} : std::vector<int>{2, 1, 2};
       never.wait(simulation, {.what = "barrier #2", .file = "a/x.cc", .line = 12, .ranks = &ranks});
     });
   }
