@@ -79,16 +79,19 @@ void agree(ProcessGroup& group, const std::exception_ptr& own, CallSite site) {
   if (!own) raise(failure, group.who(), root);
 }
 
+// Where this holds on all ranks, rank 0 has local rank 0, so somebody works in either scope.
+void require_local_rank(const ProcessGroup& group, int local_rank) {
+  if (local_rank >= 0 && local_rank <= group.rank()) return;
+  throw ConfigError(group.who() + " " + kLabel + ": the local rank is " +
+                    std::to_string(local_rank) + ", allowed: 0 to " + std::to_string(group.rank()) +
+                    " on this rank; pass LOCAL_RANK");
+}
+
 }  // namespace
 
 void run_main_process_work(const GuardContext& context, GuardScope scope,
                            const std::function<void()>& work, CallSite site) {
-  if (context.local_rank == -1) {
-    if (context.group != nullptr && context.group->size() > 1) {
-      throw ConfigError(context.group->who() + " " + kLabel +
-                        ": the local rank is -1 (not distributed), but the group has " +
-                        std::to_string(context.group->size()) + " ranks; pass LOCAL_RANK");
-    }
+  if (context.local_rank == -1 && (context.group == nullptr || context.group->size() == 1)) {
     return work();
   }
   if (context.group == nullptr) {
@@ -98,12 +101,11 @@ void run_main_process_work(const GuardContext& context, GuardScope scope,
   }
   ProcessGroup& group = *context.group;
   std::exception_ptr own;
-  if (scope == GuardScope::kNode ? context.local_rank == 0 : group.rank() == 0) {
-    try {
-      work();
-    } catch (...) {
-      own = std::current_exception();
-    }
+  try {
+    require_local_rank(group, context.local_rank);
+    if (scope == GuardScope::kNode ? context.local_rank == 0 : group.rank() == 0) work();
+  } catch (...) {
+    own = std::current_exception();
   }
   try {
     agree(group, own, site);

@@ -35,7 +35,7 @@ struct GuardContext {
 };
 
 // Returns once `work` was done in every scope. A collective call. Throws as above, and ConfigError
-// when group and local rank contradict each other.
+// on every rank when a local rank is not in 0..rank.
 void run_main_process_work(const GuardContext& context, GuardScope scope,
                            const std::function<void()>& work, CallSite site);
 

@@ -162,6 +162,45 @@ TEST_P(MainProcessFirst, ALostWorkerIsAnErrorOnTheOthers) {
   EXPECT_EQ(lost, std::vector<int>(world_.size(), 1));
 }
 
+// What each rank is told when the ranks pass these local ranks.
+std::vector<std::string> config_errors(GuardWorld& world, const std::vector<int>& local_ranks,
+                                       GuardScope scope, int& used) {
+  std::vector<std::string> texts(world.size());
+  std::atomic<int> uses = 0;
+  world.run([&](GuardContext context, int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    context.local_rank = local_ranks[at];
+    try {
+      main_process_first(
+          context, scope, [] {}, [&] { ++uses; });
+    } catch (const ConfigError& error) {
+      texts[at] = error.what();
+    }
+  });
+  used = uses;
+  return texts;
+}
+
+TEST_P(MainProcessFirst, AWrongLocalRankIsRefusedOnEveryRank) {
+  for (const GuardScope scope : {GuardScope::kNode, GuardScope::kWorld}) {
+    for (const int wrong : {-2, -1, 2}) {
+      if (world_.size() == 1 && wrong == -1) continue;  // not distributed, which is right
+      const int who = world_.size() == 1 ? 0 : 1;
+      std::vector<int> local_ranks = {0, 1, 0, 1};
+      local_ranks[static_cast<std::size_t>(who)] = wrong;
+      int used = 0;
+      const auto texts = config_errors(world_, local_ranks, scope, used);
+      EXPECT_EQ(used, 0);
+      for (const std::string& text : texts) {
+        EXPECT_NE(text.find("the local rank is " + std::to_string(wrong) + ", allowed: 0 to " +
+                            std::to_string(who) + " on this rank; pass LOCAL_RANK"),
+                  text.npos)
+            << text;
+      }
+    }
+  }
+}
+
 // PITFALLS P21: the others wait with the group's timeout.
 TEST_P(MainProcessFirst, WorkLongerThanTheTimeoutIsAnErrorThatNamesTheGuard) {
   if (!world_.backend->capabilities().virtual_time) GTEST_SKIP() << "would take half an hour";
