@@ -149,7 +149,10 @@ LaunchEnvironment read_launch_environment(const Environment& environment) {
   const bool alone = launch.world_size == 1;
   launch.master_port =
       static_cast<std::uint16_t>(read_number(environment, "MASTER_PORT", alone ? 0 : 1, 65535));
-  launch.launcher_hosts_store = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  const bool agent_store = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  const bool ours = environment.get("DDPROOF_RUN_ID").has_value();
+  launch.launcher_hosts_store = agent_store && ours;
+  launch.master_port_is_pytorchs = agent_store && !ours;
   return launch;
 }
 

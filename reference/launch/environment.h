@@ -10,7 +10,8 @@
 //                     ranks must fit into the world
 //   MASTER_ADDR       a host name, an IPv4 address, or an IPv6 address with or without brackets
 //   MASTER_PORT       1 to 65535; with one rank also 0, for any free port
-//   TORCHELASTIC_USE_AGENT_STORE  optional; True: the launcher hosts the store, no rank does
+//   TORCHELASTIC_USE_AGENT_STORE  optional; True: the launcher hosts a store at MASTER_PORT: ours
+//                     where DDPROOF_RUN_ID is set, else PyTorch's, which only PyTorch can use
 //
 // Numbers are ASCII digits, with a sign only in -1. A variable that is set but empty is an error.
 #pragma once
@@ -32,7 +33,8 @@ struct LaunchEnvironment {
   int local_world_size = 1;  // 0: nobody said
   std::string master_addr;   // without brackets; empty when not distributed
   std::uint16_t master_port = 0;
-  bool launcher_hosts_store = false;
+  bool launcher_hosts_store = false;     // ours: no rank does
+  bool master_port_is_pytorchs = false;  // the launcher hosts PyTorch's store there
   std::string source;  // who said so: "ddproof run", "torchrun", "environment variables", "nobody"
 
   friend bool operator==(const LaunchEnvironment&, const LaunchEnvironment&) = default;

@@ -1,11 +1,19 @@
 #include "reference/launch/rendezvous.h"
 
+#include <string>
+
 #include "backends/api/error.h"
 
 namespace ddproof {
 
 Rendezvous::Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, Duration timeout)
     : world_size_(environment.world_size) {
+  if (environment.master_port_is_pytorchs) {
+    throw ConfigError(
+        "port " + std::to_string(environment.master_port) + " of " + environment.master_addr +
+        " is taken by torchrun's own store (TORCHELASTIC_USE_AGENT_STORE is \"True\"), "
+        "which speaks PyTorch's protocol alone; start the program with `ddproof run`");
+  }
   std::uint16_t port = environment.master_port;
   if (environment.rank == 0 && !environment.launcher_hosts_store) {
     // With other nodes, MASTER_ADDR may be a name that leads to a reachable address only for them,

@@ -60,7 +60,7 @@ std::string refusal(const std::vector<Change>& changes) {
 }
 
 TEST(LaunchEnvironment, TorchrunsVariablesGiveTheWorld) {
-  const LaunchEnvironment launch = read({{"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+  const LaunchEnvironment launch = read({});
   const LaunchEnvironment expected{.distributed = true,
                                    .rank = 1,
                                    .world_size = 4,
@@ -68,11 +68,21 @@ TEST(LaunchEnvironment, TorchrunsVariablesGiveTheWorld) {
                                    .local_world_size = 4,
                                    .master_addr = "node-0.cluster",
                                    .master_port = 29500,
-                                   .launcher_hosts_store = true,
                                    .source = "torchrun"};
   EXPECT_EQ(launch, expected);
-  EXPECT_FALSE(read({{"TORCHELASTIC_USE_AGENT_STORE", "False"}}).launcher_hosts_store);
-  EXPECT_FALSE(read({}).launcher_hosts_store);
+}
+
+TEST(LaunchEnvironment, OnlyOurLauncherHostsOurStore) {
+  const auto hosts = [](const std::vector<Change>& changes) {
+    const LaunchEnvironment launch = read(changes);
+    return std::pair(launch.launcher_hosts_store, launch.master_port_is_pytorchs);
+  };
+  const Change agent_store{"TORCHELASTIC_USE_AGENT_STORE", "True"};
+  const Change ours{"DDPROOF_RUN_ID", "x"};
+  EXPECT_EQ(hosts({agent_store, ours}), std::pair(true, false));
+  EXPECT_EQ(hosts({agent_store}), std::pair(false, true));
+  EXPECT_EQ(hosts({{"TORCHELASTIC_USE_AGENT_STORE", "False"}, ours}), std::pair(false, false));
+  EXPECT_EQ(hosts({ours}), std::pair(false, false));
 }
 
 TEST(LaunchEnvironment, SaysWhichStarterSetIt) {
