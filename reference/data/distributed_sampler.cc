@@ -42,7 +42,6 @@ DistributedSampler::DistributedSampler(const SamplerOptions& options) : options_
 void DistributedSampler::set_epoch(std::int64_t epoch) {
   if (epoch < 0) throw ConfigError(fmt::format("sampler epoch {}: expected at least 0", epoch));
   epoch_ = epoch;
-  starts_of_epoch_ = 0;
 }
 
 std::int64_t DistributedSampler::remaining(std::int64_t position) const {
@@ -52,13 +51,6 @@ std::int64_t DistributedSampler::remaining(std::int64_t position) const {
   const std::int64_t share = left / options_.replicas;
   const bool uneven = left % options_.replicas != 0;
   return uneven && !options_.drop_last ? share + 1 : share;
-}
-
-std::int64_t DistributedSampler::originals(std::int64_t position) const {
-  const std::int64_t first = position + options_.rank;
-  if (first >= options_.length) return 0;
-  const std::int64_t in_length = (options_.length - first - 1) / options_.replicas + 1;
-  return std::min(in_length, remaining(position));
 }
 
 // Entry k of this rank is position p = position + rank + k*R. Padding starts over at the front as
@@ -83,7 +75,7 @@ std::vector<Index> DistributedSampler::draw(std::int64_t position) const {
   return drawn;
 }
 
-IndexList DistributedSampler::indices(std::int64_t position) {
+IndexList DistributedSampler::indices(std::int64_t position) const {
   const std::int64_t length = options_.length;
   if (position < 0 || (position > 0 && position >= length)) {
     throw ConfigError(
@@ -91,7 +83,6 @@ IndexList DistributedSampler::indices(std::int64_t position) {
                     "after its last sample begins at position 0",
                     position, length > 0 ? length - 1 : 0, length));
   }
-  if (position == 0) ++starts_of_epoch_;
   try {
     if (length - 1 <= std::int64_t{std::numeric_limits<std::uint32_t>::max()}) {
       return IndexList(draw<std::uint32_t>(position));
@@ -100,14 +91,6 @@ IndexList DistributedSampler::indices(std::int64_t position) {
   } catch (const std::bad_alloc&) {
     throw ConfigError(fmt::format("sampler length {}: not enough memory for its order", length));
   }
-}
-
-std::string DistributedSampler::repeat_warning() const {
-  return fmt::format(
-      "sampler: epoch {} was begun {} times, so its shuffled order repeats; call set_epoch() "
-      "before "
-      "each epoch",
-      epoch_, starts_of_epoch_);
 }
 
 std::string DistributedSampler::fingerprint() const {

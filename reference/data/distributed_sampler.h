@@ -77,21 +77,11 @@ class DistributedSampler {
   // Requires: position >= 0.
   std::int64_t remaining(std::int64_t position) const;
 
-  // How many entries of indices(position) are no copies; they come first. Over all ranks they are
-  // every sample from `position` on exactly once (or, with drop_last, all but the cut tail): what
-  // an evaluation counts, so that its result does not depend on the number of ranks.
-  std::int64_t originals(std::int64_t position = 0) const;
-
   // This rank's samples of the epoch, from `position` on. The list has remaining(position) entries.
   // Takes at most 8 bytes a sample of the data set while it runs.
   // Throws ConfigError when position < 0, or when nothing is left (position >= length > 0): then
   // the next epoch begins, at position 0. Throws ConfigError when the memory is not there.
-  IndexList indices(std::int64_t position = 0);
-
-  // True when a shuffled epoch was begun twice without set_epoch() between: the "shuffled" epochs
-  // then have one and the same order. The caller warns; see repeat_warning().
-  bool epoch_repeats() const { return starts_of_epoch_ > 1 && options_.shuffle; }
-  std::string repeat_warning() const;
+  IndexList indices(std::int64_t position = 0) const;
 
   // Equal on two ranks exactly when they draw from the same order: a text of all options but the
   // rank, and the epoch.
@@ -103,7 +93,6 @@ class DistributedSampler {
 
   SamplerOptions options_;
   std::int64_t epoch_ = 0;
-  int starts_of_epoch_ = 0;
 };
 
 }  // namespace ddproof

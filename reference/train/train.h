@@ -62,7 +62,7 @@ class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
   virtual void on_step(const StepRecord& record) = 0;
-  // One line: a checkpoint that was not usable, an order that repeats.
+  // One line: a checkpoint that was not usable.
   virtual void on_warning(const std::string& text) = 0;
 };
 

@@ -159,65 +159,15 @@ TEST(DistributedSampler, SizesCountTheCopies) {
   EXPECT_EQ(DistributedSampler({.length = 1003, .replicas = 4}).total_size(), 1004);
 }
 
-// pytorch#25162, composer#2218: an evaluation that counts the copies depends on the number of
-// ranks.
-TEST(DistributedSampler, OriginalsAreEverySampleExactlyOnce) {
-  for (const std::int64_t length : {0, 1, 4, 5, 21}) {
-    for (const int replicas : {1, 2, 4, 9}) {
-      std::vector<Indices> parts;
-      for (int rank = 0; rank < replicas; ++rank) {
-        DistributedSampler sampler({.length = length, .replicas = replicas, .rank = rank});
-        Indices list = sampler.indices().to_vector();
-        list.resize(static_cast<std::size_t>(sampler.originals()));
-        parts.push_back(list);
-      }
-      const auto counts = copies(parts);
-      EXPECT_EQ(static_cast<std::int64_t>(counts.size()), length) << replicas;
-      for (const auto& [index, count] : counts) EXPECT_EQ(count, 1) << index;
-    }
-  }
-}
-
-TEST(DistributedSampler, OriginalsStopWhereDropLastCuts) {
-  EXPECT_EQ(DistributedSampler({.length = 5, .replicas = 2, .drop_last = true}).originals(), 2);
-  EXPECT_EQ(DistributedSampler({.length = 5, .replicas = 2}).originals(2), 2);
-}
-
 // pytorch#31771: without set_epoch every epoch has the same order.
-TEST(DistributedSampler, NoticesThatAnEpochIsBegunTwice) {
-  DistributedSampler sampler({.length = 22});
-  const Indices first = sampler.indices().to_vector();
-  EXPECT_FALSE(sampler.epoch_repeats());
-  EXPECT_EQ(sampler.indices().to_vector(), first);
-  EXPECT_TRUE(sampler.epoch_repeats());
-  EXPECT_EQ(sampler.repeat_warning(),
-            "sampler: epoch 0 was begun 2 times, so its shuffled order repeats; call set_epoch() "
-            "before each epoch");
-}
-
 TEST(DistributedSampler, SetEpochGivesThreeOrdersInThreeEpochs) {
   DistributedSampler sampler({.length = 22});
   std::set<Indices> orders;
   for (int epoch = 0; epoch < 3; ++epoch) {
     sampler.set_epoch(epoch);
     orders.insert(sampler.indices().to_vector());
-    EXPECT_FALSE(sampler.epoch_repeats());
   }
   EXPECT_EQ(orders.size(), 3u);
-}
-
-TEST(DistributedSampler, RepeatingAnUnshuffledEpochIsNoMistake) {
-  DistributedSampler sampler({.length = 22, .shuffle = false});
-  sampler.indices();
-  sampler.indices();
-  EXPECT_FALSE(sampler.epoch_repeats());
-}
-
-TEST(DistributedSampler, ResumingAnEpochIsNotBeginningIt) {
-  DistributedSampler sampler({.length = 22});
-  sampler.indices(5);
-  sampler.indices();
-  EXPECT_FALSE(sampler.epoch_repeats());
 }
 
 TEST(DistributedSampler, OnlyTheSumOfSeedAndEpochMatters) {
