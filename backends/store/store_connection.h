@@ -1,4 +1,5 @@
-// One connection of a TCP store's client: connect, send, receive, each with a deadline.
+// One connection of a TCP store's client: connect, send, receive, each with a deadline. Looking up
+// the host's name has none: the system's resolver blocks for as long as it is set to try.
 // Used by one task at a time.
 #pragma once
 

@@ -10,7 +10,8 @@
 //   Signals  SIGTERM, SIGINT, SIGHUP, SIGQUIT go on to the workers, and the launcher's status is
 //            128 + the signal, unless a worker failed before; another one ends the grace. What was
 //            ignored at the start stays ignored.
-//   Nothing is left behind: no process, no descriptor, no file.
+//   Nothing is left behind: none of its workers, nor what stayed in their process groups; no
+//            descriptor, no file. What a worker moved to a session of its own lives on.
 #pragma once
 
 #include <string>
