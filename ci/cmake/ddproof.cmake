@@ -31,7 +31,6 @@ endif()
 find_package(Threads REQUIRED)
 find_package(GTest REQUIRED)
 find_package(rapidcheck REQUIRED)
-find_package(benchmark REQUIRED)
 
 # ddproof_library(NAME x SRCS a.cc ... HDRS a.h ... DEPS ddproof::y ...)
 # Makes ddproof_x with the alias ddproof::x. Without SRCS it is header-only.
