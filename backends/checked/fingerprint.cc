@@ -10,19 +10,12 @@
 #include <vector>
 
 #include "backends/api/digest.h"
+#include "backends/api/list_of.h"
 
 namespace ddproof {
 namespace {
 
 constexpr std::uint32_t kReservedTagBit = ~ProcessGroup::kTagMax;
-
-std::string list_of(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  }
-  return text;
-}
 
 // A call of the comparison itself; messages speak of the compared call.
 class Channel {

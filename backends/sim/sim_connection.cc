@@ -3,21 +3,10 @@
 #include <utility>
 
 #include "backends/api/check.h"
+#include "backends/api/list_of.h"
 #include "backends/sim/transport.h"
 
 namespace ddproof {
-namespace {
-
-std::string list_of(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) text += ", ";
-    text += std::to_string(ranks[i]);
-  }
-  return text;
-}
-
-}  // namespace
 
 SimConnection::SimConnection(Endpoint& endpoint)
     : endpoint_(endpoint), context_(make_gloo_context(endpoint)) {}

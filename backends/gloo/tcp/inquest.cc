@@ -4,6 +4,8 @@
 #include <sstream>
 #include <utility>
 
+#include "backends/api/list_of.h"
+
 namespace ddproof {
 namespace {
 
@@ -13,14 +15,6 @@ using std::chrono::milliseconds;
 // failure after this long is not in the call.
 constexpr Duration kPatience = milliseconds(400);
 constexpr Duration kPollInterval = milliseconds(5);
-
-std::string list_of(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  }
-  return text;
-}
 
 // "<kind> <number of culprits> <culprits...> <text>"
 std::string encode(const Finding& finding) {
