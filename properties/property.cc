@@ -87,9 +87,13 @@ PropertyResult run_property(const std::string& name, const DrawAndCheck& draw_an
   result.seconds = std::chrono::duration<double>(runtime.now() - start).count();
   result.holds = outcome.is<rc::detail::SuccessResult>();
   if (!result.holds) {
-    result.replay = fmt::format(fmt::runtime(options.replay), fmt::arg("name", name),
-                                fmt::arg("seed", options.seed), fmt::arg("cases", options.cases),
-                                fmt::arg("size", options.max_size));
+    const std::string rc_params = options.max_size == PropertyOptions{}.max_size
+                                      ? ""
+                                      : fmt::format("RC_PARAMS='max_size={}' ", options.max_size);
+    result.replay =
+        fmt::format(fmt::runtime(options.replay), fmt::arg("name", name),
+                    fmt::arg("seed", options.seed), fmt::arg("cases", options.cases),
+                    fmt::arg("size", options.max_size), fmt::arg("rc_params", rc_params));
   }
   return result;
 }
@@ -105,9 +109,9 @@ void apply_rc_params(std::string_view text, PropertyOptions& options) {
 }
 
 std::string describe(const PropertyResult& result) {
-  std::string text =
-      fmt::format("{} {}: {} cases in {:.2f} s, seed {}", result.holds ? "holds " : "FAILED",
-                  result.name, result.cases, result.seconds, result.seed);
+  std::string text = fmt::format("{} {}: {} case{} in {:.2f} s, seed {}",
+                                 result.holds ? "holds " : "FAILED", result.name, result.cases,
+                                 result.cases == 1 ? "" : "s", result.seconds, result.seed);
   std::string details;
   for (const auto& [name, count] : result.classes) {
     details += fmt::format("{}{} {}", details.empty() ? "" : ", ", name, count);

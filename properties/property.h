@@ -28,7 +28,8 @@ struct PropertyOptions {
   int cases = 100;
   int max_size = 100;  // rapidcheck's size of the last case; bounds lists and numbers
   bool shrink = true;
-  // The command that repeats a run, with {name}, {seed}, {cases} and {size} to be filled in.
+  // The command that repeats a run, with {name}, {seed}, {cases} and {size} to be filled in;
+  // {rc_params} is "RC_PARAMS='max_size=N' " where N is not the default, else empty.
   std::string replay = "RC_PARAMS='seed={seed} max_success={cases} max_size={size}'";
 };
 
@@ -86,6 +87,8 @@ PropertyResult run_property(const Property<Case>& property, const PropertyOption
       wrong = property.check(drawn);
     } catch (const std::exception& e) {
       wrong = std::string("threw: ") + e.what();
+    } catch (...) {
+      wrong = "threw what is no std::exception";
     }
     return wrong.empty() ? "" : property.describe(drawn) + "\n  " + wrong;
   };

@@ -10,7 +10,7 @@
 namespace ddproof {
 namespace {
 
-// Fails from `limit` on; throws at 500.
+// Fails from `limit` on; at 500 and 501 it throws.
 Property<int> below(int limit) {
   return {"below", rc::gen::inRange(0, 1000),
           [](int value) { return "value=" + std::to_string(value); },
@@ -18,6 +18,7 @@ Property<int> below(int limit) {
           [limit](int value) -> std::string {
             if (value < limit) return "";
             if (limit == 500) throw std::runtime_error("too large");
+            if (limit == 501) throw value;
             return "too large";
           }};
 }
@@ -47,6 +48,21 @@ TEST(PropertyRun, TakesAnExceptionForAFailure) {
   EXPECT_EQ(result.failure, "value=500\n  threw: too large");
 }
 
+TEST(PropertyRun, TakesAnythingThrownForAFailure) {
+  OsRuntime runtime;
+  const PropertyResult result = run_property(below(501), {.seed = 3, .cases = 200}, runtime);
+  EXPECT_EQ(result.failure, "value=501\n  threw what is no std::exception");
+}
+
+TEST(PropertyRun, RepeatsTheSizeOnlyWhereItIsNotTheDefault) {
+  OsRuntime runtime;
+  PropertyOptions options{.seed = 3, .cases = 200};
+  options.replay = "{rc_params}run {name}";
+  EXPECT_EQ(run_property(below(17), options, runtime).replay, "run below");
+  options.max_size = 20;
+  EXPECT_EQ(run_property(below(17), options, runtime).replay, "RC_PARAMS='max_size=20' run below");
+}
+
 TEST(PropertyRun, RepeatsTheSameCasesFromTheSameSeed) {
   OsRuntime runtime;
   std::vector<std::vector<int>> drawn(3);
@@ -60,6 +76,11 @@ TEST(PropertyRun, RepeatsTheSameCasesFromTheSameSeed) {
   }
   EXPECT_EQ(drawn[0], drawn[1]);
   EXPECT_NE(drawn[0], drawn[2]);
+}
+
+TEST(PropertyRun, CountsOneCaseInTheSingular) {
+  EXPECT_EQ(describe({.name = "x", .holds = true, .cases = 1, .seed = 9}),
+            "holds  x: 1 case in 0.00 s, seed 9");
 }
 
 TEST(PropertyRun, DescribesAFailureWithItsReplayLine) {
