@@ -36,6 +36,29 @@ struct VerifyFlags {
   bool json = false;
 };
 
+// Throws ConfigError for flags that would have no effect.
+void require_flags_that_count(const Arguments& arguments, const VerifyFlags& flags) {
+  if (flags.backend == "single" && arguments.given("--world-size") && flags.world_size != 1) {
+    throw ConfigError(fmt::format(
+        "--world-size is {}, but --backend single has 1 rank; leave out --world-size, or choose "
+        "another backend",
+        flags.world_size));
+  }
+  const bool data = arguments.given("--data");
+  const std::vector<std::string> ignored =
+      data ? std::vector<std::string>{"--only", "--cases"}
+           : std::vector<std::string>{"--format", "--model", "--steps", "--batch-size"};
+  for (const std::string& flag : ignored) {
+    if (!arguments.given(flag)) continue;
+    throw ConfigError(
+        data ? fmt::format("{} is of the generated cases, which --data replaces; leave out one of "
+                           "them",
+                           flag)
+             : fmt::format("{} is of the training on --data; add --data, or leave out {}", flag,
+                           flag));
+  }
+}
+
 // False when only help was asked for.
 bool parse(CommandContext& context, VerifyFlags& flags) {
   std::string names;
@@ -56,8 +79,11 @@ bool parse(CommandContext& context, VerifyFlags& flags) {
                    "samples per rank and step, on --data");
   arguments.flag("--json", flags.json, "one JSON object per line");
   if (!arguments.parse(context.arguments, context.out)) return false;
+  require_flags_that_count(arguments, flags);
+  if (flags.backend == "single") flags.world_size = 1;
   flags.options.replay = fmt::format(
-      "ddproof verify --backend {} --world-size {} --only {{name}} --seed {{seed}} --cases "
+      "{{rc_params}}ddproof verify --backend {} --world-size {} --only {{name}} --seed {{seed}} "
+      "--cases "
       "{{cases}}",
       flags.backend, flags.world_size);
   return true;
@@ -162,7 +188,6 @@ int verify_command(CommandContext& context) {
   VerifyFlags flags;
   if (!parse(context, flags)) return kExitHolds;
   const std::unique_ptr<Backend> backend = make_backend(flags.backend);
-  if (flags.backend == "single") flags.world_size = 1;
   const PropertyWorld world{*backend, flags.world_size};
   const bool holds = flags.training.data.directory.empty()
                          ? verify_properties(flags, world, context)

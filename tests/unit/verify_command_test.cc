@@ -93,6 +93,29 @@ TEST(Verify, RefusesMoreStepsThanTheEpochHas) {
             "steps is 2000; 60000 samples in batches of 16 on each of 4 ranks give at most 937");
 }
 
+TEST(Verify, RefusesManyRanksOnSingle) {
+  EXPECT_EQ(refusal({"--backend", "single", "--world-size", "4"}),
+            "--world-size is 4, but --backend single has 1 rank; leave out --world-size, or choose "
+            "another backend");
+  EXPECT_EQ(verify({"--backend", "single", "--cases", "1", "--only", "sampler-partition"}).status,
+            kExitHolds);
+}
+
+TEST(Verify, RefusesFlagsThatWouldHaveNoEffect) {
+  for (const std::string flag : {"--only", "--cases"}) {
+    EXPECT_EQ(refusal({"--data", "d", flag, "1"}),
+              flag + " is of the generated cases, which --data replaces; leave out one of them");
+  }
+  for (const std::string flag : {"--steps", "--batch-size"}) {
+    EXPECT_EQ(refusal({flag, "2"}),
+              flag + " is of the training on --data; add --data, or leave out " + flag);
+  }
+  EXPECT_EQ(refusal({"--model", "mlp"}),
+            "--model is of the training on --data; add --data, or leave out --model");
+  EXPECT_EQ(refusal({"--format", "idx"}),
+            "--format is of the training on --data; add --data, or leave out --format");
+}
+
 TEST(Verify, ReadsRcParams) {
   setenv("RC_PARAMS", "seed=9 max_success=4", 1);
   const Outcome run = verify({"--only", "sampler-partition", "--json"});
