@@ -16,9 +16,9 @@ void copy_bytes(const Post& send, const Post& receive) {
   if (send.bytes > 0) std::memcpy(receive.data, send.data, send.bytes);
 }
 
-// The sender's memory goes away before the bytes have arrived: hand them over now.
+// The sender's memory goes away before the bytes have arrived: hand over now what will arrive.
 void release_sender(Post& receive) {
-  if (receive.poster != nullptr) copy_bytes(*receive.counterpart, receive);
+  if (receive.poster != nullptr && !receive.is_lost) copy_bytes(*receive.counterpart, receive);
   receive.counterpart->poster = nullptr;
 }
 

@@ -462,12 +462,14 @@ TEST(SimTransport, ACrashInTheMiddleOfATransferEndsBothSides) {
   EXPECT_EQ(report.ranks[1].outcome, sim::RankOutcome::kCrashed);
 }
 
+struct DropAll : sim::FaultHook {
+  sim::MessageFate on_message(int, int, std::uint64_t, std::uint64_t) override {
+    return {.drop = true};
+  }
+};
+
 TEST(SimTransport, ADroppedMessageIsADeadlockThatNamesBothSides) {
-  struct DropFirst : sim::FaultHook {
-    sim::MessageFate on_message(int, int, std::uint64_t, std::uint64_t) override {
-      return {.drop = true};
-    }
-  } hook;
+  DropAll hook;
   World world({.ranks = 2, .faults = &hook});
   const sim::Report report = world.run([](const ContextPtr& context) {
     if (context->rank == 0) send_one(context, 1, 7, 1);
@@ -475,6 +477,29 @@ TEST(SimTransport, ADroppedMessageIsADeadlockThatNamesBothSides) {
   });
   EXPECT_EQ(report.verdict_text,
             "deadlock at t=0 ns: rank 0 waits in send for rank 1; rank 1 waits in recv for rank 0");
+}
+
+TEST(SimTransport, ADroppedMessageNeverReachesTheReceiversMemory) {
+  for (const bool sender_closes : {false, true}) {  // else its buffer goes away
+    DropAll hook;
+    World world({.ranks = 2, .faults = &hook});
+    int received = -1;
+    world.run([&](const ContextPtr& context) {
+      int* value = &received;
+      int sent = 42;
+      if (context->rank == 0) value = &sent;
+      const auto buffer = context->createUnboundBuffer(value, sizeof *value);
+      if (context->rank == 1) {
+        buffer->recv(0, 7);
+        EXPECT_THROW(buffer->waitRecv(), std::exception);
+        return;
+      }
+      buffer->send(1, 7);
+      world.simulation.sleep(1'000'000);
+      if (sender_closes) world.fabric.group(0, "world", {0, 1}).endpoints[0].close();
+    });
+    EXPECT_EQ(received, -1) << sender_closes;
+  }
 }
 
 TEST(SimTransport, AWaitCanBeAborted) {
