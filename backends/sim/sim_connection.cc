@@ -33,6 +33,8 @@ Finding SimConnection::find_out(const Symptom& symptom) const {
   }
   if (!symptom.timed_out) {
     const int first = Fabric::first_closed(group);
+    if (first < 0)
+      return {CommErrorKind::kPeerLost, {}, symptom.detail + "; nobody left the group"};
     return {CommErrorKind::kPeerLost,
             {first},
             "rank " + std::to_string(first) + " is lost (it left the group)"};

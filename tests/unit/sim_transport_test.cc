@@ -22,6 +22,7 @@
 
 #include "backends/api/digest.h"
 #include "backends/api/error.h"
+#include "backends/sim/sim_connection.h"
 #include "backends/sim/transport.h"
 
 namespace ddproof {
@@ -515,6 +516,15 @@ TEST(SimTransport, AWaitCanBeAborted) {
   });
   EXPECT_EQ(report.verdict, sim::Verdict::kNone);
   EXPECT_FALSE(completed);
+}
+
+TEST(SimTransport, AFailureBlamesNobodyWhenNobodyLeft) {
+  World world({.ranks = 2});
+  SimConnection connection(world.fabric.group(0, "world", {0, 1}).endpoints[0]);
+  const Finding finding = connection.explain({.detail = "Connection broke"});
+  EXPECT_EQ(finding.kind, CommErrorKind::kPeerLost);
+  EXPECT_EQ(finding.culprits, std::vector<int>{});
+  EXPECT_EQ(finding.what, "Connection broke; nobody left the group");
 }
 
 TEST(SimTransport, SeparateGroupsOfTheSameRanksDoNotMix) {
