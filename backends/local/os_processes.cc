@@ -122,9 +122,9 @@ void OsProcesses::poll_once(TimePoint deadline) {
   std::vector<Source> sources = {{-1, Stream::kOut}};
   std::size_t backlog = 0;
   for (const Stream stream : {Stream::kOut, Stream::kErr}) {
-    const std::size_t pending = own_output_[static_cast<int>(stream)].pending.size();
-    backlog += pending;
-    if (pending == 0) continue;
+    const std::size_t unsent = own_output_[static_cast<int>(stream)].unsent();
+    backlog += unsent;
+    if (unsent == 0) continue;
     descriptors.push_back({stream == Stream::kOut ? STDOUT_FILENO : STDERR_FILENO, POLLOUT, 0});
     sources.push_back({-1, stream});
   }
@@ -225,14 +225,15 @@ bool OsProcesses::output_pending() const {
 void OsProcesses::flush(Stream stream) {
   Output& output = own_output_[static_cast<int>(stream)];
   // A pipe that polls as writable takes this much without blocking.
-  const std::size_t count = std::min<std::size_t>(output.pending.size() - output.sent, PIPE_BUF);
+  const std::size_t count = std::min<std::size_t>(output.unsent(), PIPE_BUF);
   const int descriptor = stream == Stream::kOut ? STDOUT_FILENO : STDERR_FILENO;
   const ssize_t written = ::write(descriptor, output.pending.data() + output.sent, count);
   if (written < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (written < 0) output.reader_gone = true;
   output.sent += static_cast<std::size_t>(std::max<ssize_t>(written, 0));
-  if (output.reader_gone || output.sent == output.pending.size()) {
-    output.pending.clear();
+  if (output.reader_gone) output.sent = output.pending.size();
+  if (output.unsent() == 0 || output.sent >= kBacklogBytes) {
+    output.pending.erase(0, output.sent);
     output.sent = 0;
     if (!output_pending()) events_.push_back({.kind = ProcessEvent::Kind::kFlushed});
   }

@@ -43,8 +43,10 @@ class OsProcesses final : public Processes {
     bool ended = false;
   };
   struct Output {
-    std::string pending;  // grows only while less than a backlog is unsent
-    std::size_t sent = 0;
+    std::size_t unsent() const { return pending.size() - sent; }
+
+    std::string pending;   // grows by what children write only while less than a backlog is unsent
+    std::size_t sent = 0;  // of pending, and at most a backlog
     bool reader_gone = false;
   };
 

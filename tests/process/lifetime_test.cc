@@ -1,8 +1,10 @@
 // What `ddproof run` leaves behind, which is nothing, and how it takes signals.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <climits>
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -121,6 +123,63 @@ TEST(Lifetime, AReaderThatStandsStillDoesNotKeepSignalsWaiting) {
   run.signal(SIGTERM);
   EXPECT_EQ(run.wait_without_reading(), 143);
   EXPECT_FALSE(exists(pids.at(0)));
+}
+
+// Our own output goes to a pipe while it lives, read by this test in portions.
+class StandardOutputPipe {
+ public:
+  StandardOutputPipe() : original_(::dup(STDOUT_FILENO)) {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    read_end_ = ends[0];
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::close(ends[1]);
+  }
+  ~StandardOutputPipe() {
+    ::dup2(original_, STDOUT_FILENO);
+    ::close(original_);
+    ::close(read_end_);
+  }
+  StandardOutputPipe(const StandardOutputPipe&) = delete;
+  StandardOutputPipe& operator=(const StandardOutputPipe&) = delete;
+
+  std::string read() {
+    std::string bytes(PIPE_BUF, '\0');
+    bytes.resize(static_cast<std::size_t>(::read(read_end_, bytes.data(), bytes.size())));
+    return bytes;
+  }
+
+ private:
+  int original_;
+  int read_end_ = -1;
+};
+
+TEST(Lifetime, ChildrenMayWriteAsSoonAsLessThanABacklogIsUnsent) {
+  constexpr std::size_t kMiB = 1024 * 1024;
+  const std::string text = std::string(kMiB, 'a') + std::string(kMiB, 'b');
+  OsRuntime runtime;
+  OsProcesses processes(runtime);
+  std::string received;
+  std::vector<ProcessEvent> events;
+  {
+    StandardOutputPipe output;
+    processes.write(Stream::kOut, text);
+    const auto pass_on = [&](std::size_t until) {
+      while (received.size() < until) {
+        processes.next_event(Duration(0));  // sends a portion
+        received += output.read();
+      }
+    };
+    pass_on(kMiB + PIPE_BUF);
+    // It stays alive, since the end of a child would let its output in at any backlog.
+    processes.start({.command = {"sh", "-c", "echo hello; exec sleep 1000"},
+                     .environment = {"PATH=/usr/bin:/bin"}});
+    events.push_back(processes.next_event(runtime.now() + std::chrono::seconds(20)));
+    pass_on(text.size());
+  }
+  EXPECT_EQ(events[0].kind, ProcessEvent::Kind::kOutput);
+  EXPECT_EQ(events[0].bytes, "hello\n");
+  EXPECT_TRUE(received == text);
 }
 
 TEST(Lifetime, WorkersDieWithAKilledLauncher) {
