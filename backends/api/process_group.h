@@ -13,7 +13,10 @@
 //            (any dimension order); a view with holes is refused with ConfigError (SEMANTICS D3).
 //   Failure  A call completes on every live rank, or throws CommError of the same kind on every
 //            live rank. It never hangs past its timeout, and the process never aborts. After a
-//            CommError the group is unusable: every later call throws the same kind.
+//            CommError the group is unusable: every later call throws the same kind. Two
+//            exceptions: a split() that fails while it connects the new group leaves the old one
+//            usable; and a mismatch of a send and its recv is kMismatch on these two ranks,
+//            kPeerLost on others.
 //   Threads  One ProcessGroup belongs to one rank. Calls come from one task at a time.
 //   Async    Each method returns at once; the result is there when Work::wait() returns. Calls on
 //            one group run one after another in the order they were made.
@@ -105,7 +108,9 @@ class ProcessGroup {
                                               CallSite site = CallSite::current()) = 0;
 
   // Fails all pending and later calls of this rank with CommError{kAborted} and closes its
-  // connections, so that peers get CommError{kPeerLost} at once. Returns at once; idempotent.
+  // connections, so that peers get CommError{kPeerLost} at once. Returns as soon as the backend's
+  // store, if it has one, has taken the news; when the store does not answer, after its answer
+  // timeout. Idempotent.
   virtual void abort() = 0;
 
   // Executes a call that was checked already: for decorators, not for users.

@@ -175,8 +175,8 @@ void GlooProcessGroup::leave(const std::string& why) {
       CommError(CommErrorKind::kAborted,
                 who() + ": abort() was called on this rank; " + advice(CommErrorKind::kAborted))));
   const std::string what = "rank " + std::to_string(rank()) + " is lost (" + why + ")";
+  connection_->close();  // first: telling may take long, and nobody shall wait for it
   connection_->publish({CommErrorKind::kPeerLost, {rank()}, what});
-  connection_->close();
 }
 
 std::unique_ptr<ProcessGroup> GlooProcessGroup::split(int color, int key, CallSite site) {
