@@ -124,6 +124,39 @@ std::unique_ptr<ProcessGroup> join_over(const DevicePtr& device, const Membershi
                        .default_timeout = membership.timeout});
 }
 
+// Runs `body` once per rank, each in a task, and returns when all have returned. No rank begins
+// before all tasks have been started: when one cannot be, nobody waits for it, and what spawn()
+// threw comes out.
+void run_together(Runtime& owner, int world_size, const std::function<void(int rank)>& body) {
+  enum class Start { kWait, kGo, kCancelled };
+  const auto monitor = owner.make_monitor();
+  Start start = Start::kWait;  // guarded by the monitor
+  const auto decide = [&](Start decision) {
+    MonitorLock lock(*monitor);
+    start = decision;
+    monitor->notify_all();
+  };
+  const auto may_go = [&] {
+    MonitorLock lock(*monitor);
+    while (start == Start::kWait) monitor->wait(kForever, {"all ranks' start", {}, {}});
+    return start == Start::kGo;
+  };
+  std::vector<std::unique_ptr<Task>> tasks;
+  std::exception_ptr failed;
+  try {
+    for (int rank = 0; rank < world_size; ++rank) {
+      tasks.push_back(owner.spawn("rank " + std::to_string(rank), [&, rank] {
+        if (may_go()) body(rank);
+      }));
+    }
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  decide(failed ? Start::kCancelled : Start::kGo);
+  for (const auto& task : tasks) task->join();
+  if (failed) std::rethrow_exception(failed);
+}
+
 }  // namespace
 
 GlooBackend::GlooBackend(ProcessHost host)
@@ -155,17 +188,13 @@ WorldReport GlooBackend::run_world(const WorldOptions& options,
     RankContext context{*group, *runtime};
     body(context);
   };
-  std::vector<std::unique_ptr<Task>> tasks;
-  for (int rank = 0; rank < options.world_size; ++rank) {
-    tasks.push_back(owner->spawn("rank " + std::to_string(rank), [&, rank] {
-      try {
-        run_rank(rank);
-      } catch (...) {
-        errors[static_cast<std::size_t>(rank)] = std::current_exception();
-      }
-    }));
-  }
-  for (const auto& task : tasks) task->join();
+  run_together(*owner, options.world_size, [&](int rank) {
+    try {
+      run_rank(rank);
+    } catch (...) {
+      errors[static_cast<std::size_t>(rank)] = std::current_exception();
+    }
+  });
   rethrow_root_cause(errors);
   return {};
 }
