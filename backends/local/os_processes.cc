@@ -229,13 +229,25 @@ void OsProcesses::flush(Stream stream) {
   const int descriptor = stream == Stream::kOut ? STDOUT_FILENO : STDERR_FILENO;
   const ssize_t written = ::write(descriptor, output.pending.data() + output.sent, count);
   if (written < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (written < 0) output.reader_gone = true;
+  if (written < 0 && !output.reader_gone) {
+    output.reader_gone = true;
+    close_outputs(stream);
+  }
   output.sent += static_cast<std::size_t>(std::max<ssize_t>(written, 0));
   if (output.reader_gone) output.sent = output.pending.size();
   if (output.unsent() == 0 || output.sent >= kBacklogBytes) {
     output.pending.erase(0, output.sent);
     output.sent = 0;
     if (!output_pending()) events_.push_back({.kind = ProcessEvent::Kind::kFlushed});
+  }
+}
+
+// Our reader is gone: the children learn of it as if they had written to it themselves.
+void OsProcesses::close_outputs(Stream stream) {
+  for (Child& child : children_) {
+    int& descriptor = child.output[static_cast<int>(stream)];
+    if (descriptor >= 0) ::close(descriptor);
+    descriptor = -1;
   }
 }
 

@@ -56,6 +56,7 @@ class OsProcesses final : public Processes {
   void collect_ended();
   void finish(int process);
   void flush(Stream stream);
+  void close_outputs(Stream stream);
 
   Runtime& runtime_;
   std::vector<Child> children_;

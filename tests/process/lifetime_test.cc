@@ -50,6 +50,15 @@ TEST(Lifetime, PeersOfAFailedWorkerAreStopped) {
   for (const pid_t pid : pids) EXPECT_FALSE(exists(pid)) << pid;
 }
 
+TEST(Lifetime, WorkersEndWhenNobodyReadsTheirOutput) {
+  Launched run({"sh", "-c",
+                "'" + std::string(DDPROOF_PROGRAM) +
+                    "' run --standalone --nproc-per-node 2 -- yes | head -n 1"});
+  EXPECT_EQ(run.wait(), 0);  // head's; a launcher that goes on would hold the pipe of its errors
+  EXPECT_NE(run.out().find("] y\n"), std::string::npos);
+  EXPECT_NE(run.err().find("was killed by SIGPIPE"), std::string::npos) << run.err();
+}
+
 TEST(Lifetime, AWorkerThatDoesNotStopIsKilledAfterTheGrace) {
   Launched run(
       run_script({"--nproc-per-node", "2", "--grace-seconds", "0.2"},
