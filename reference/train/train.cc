@@ -34,7 +34,13 @@ void check_options(const TrainOptions& options, const TrainData& data) {
   if (options.resume && options.checkpoint_directory.empty()) {
     refuse("resume needs a checkpoint directory");
   }
-  if (options.evaluate && data.test == nullptr) refuse("evaluation needs a test set");
+  if (!options.evaluate) return;
+  if (data.test == nullptr) refuse("evaluation needs a test set");
+  if (data.test->size() == 0) refuse("the test set has no samples");
+  if (data.test->sample_shape() != data.train.sample_shape()) {
+    refuse("the test set's samples have shape " + to_string(data.test->sample_shape()) +
+           ", the training set's " + to_string(data.train.sample_shape()));
+  }
 }
 
 // What must be equal on all ranks for their steps to pair up and their states to stay equal.

@@ -255,6 +255,17 @@ TEST(Train, SettingsThatMakeNoSenseAreRefused) {
             "train: checkpoint every is negative; 0 means each epoch");
   EXPECT_EQ(text({.resume = true}, images), "train: resume needs a checkpoint directory");
   EXPECT_EQ(text({.evaluate = true}, images), "train: evaluation needs a test set");
+  const auto test_text = [&](const Dataset& test) -> std::string {
+    try {
+      train({.evaluate = true}, {images, &test}, nullptr, runtime, nullptr);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(test_text(none), "train: the test set has no samples");
+  EXPECT_EQ(test_text(ImageDataset({1, 2, 2}, 10, std::vector<std::uint8_t>(4), {0})),
+            "train: the test set's samples have shape [1, 2, 2], the training set's [1, 8, 8]");
 }
 
 TEST(Evaluate, CountsEverySampleOnceAtEveryWorldSize) {
