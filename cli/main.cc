@@ -72,5 +72,8 @@ int run_program(const std::vector<std::string>& words) {
 }  // namespace ddproof
 
 int main(int argc, char** argv) {
-  return ddproof::run_program({argv + (argc > 0 ? 1 : 0), argv + argc});
+  const int status = ddproof::run_program({argv + (argc > 0 ? 1 : 0), argv + argc});
+  if (std::cout.flush() || status != ddproof::kExitHolds) return status;
+  std::cerr << "ddproof: the output could not be written (is the disk full?)\n";
+  return ddproof::kExitEnvironment;
 }

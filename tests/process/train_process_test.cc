@@ -150,6 +150,13 @@ TEST_F(TrainProgram, WithoutALauncherItTrainsAlone) {
   }
 }
 
+TEST(Program, OutputThatCannotBeWrittenIsAnError) {
+  Launched run(
+      {"sh", "-c", "'" + std::string(DDPROOF_PROGRAM) + "' sampler --length 5 > /dev/full"});
+  EXPECT_EQ(run.wait(), 3);
+  EXPECT_EQ(run.err(), "ddproof: the output could not be written (is the disk full?)\n");
+}
+
 struct Refusal {
   Words flags;
   Words environment;
