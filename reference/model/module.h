@@ -19,7 +19,7 @@ template <class T>
 struct Parameter {
   std::string name;  // "conv1.weight": unique in its model
   Tensor<T> value;
-  // Same shape as value; DDP may rebind it to a view into a bucket.
+  // Same shape as value.
   Tensor<T> gradient;
   // True when the last backward pass reached this parameter. Cleared by zero_grad().
   bool has_gradient = false;
