@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/api/error.h"
+#include "backends/local/os_descriptors.h"
 #include "backends/local/os_runtime.h"
 #include "cli/subcommand.h"
 #include "cli/suggest.h"
@@ -72,8 +73,9 @@ int run_program(const std::vector<std::string>& words) {
 }  // namespace ddproof
 
 int main(int argc, char** argv) {
+  ddproof::open_standard_descriptors();
   const int status = ddproof::run_program({argv + (argc > 0 ? 1 : 0), argv + argc});
-  if (std::cout.flush() || status != ddproof::kExitHolds) return status;
+  if (std::cout.flush()) return status;
   std::cerr << "ddproof: the output could not be written (is the disk full?)\n";
-  return ddproof::kExitEnvironment;
+  return status == ddproof::kExitHolds ? ddproof::kExitEnvironment : status;
 }

@@ -9,6 +9,8 @@
 
 namespace ddproof {
 
+static_assert(kOutputLostStatus == kExitEnvironment);
+
 int run_command(CommandContext& context) {
   LaunchOptions options;
   bool standalone = false;

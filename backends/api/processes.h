@@ -34,12 +34,14 @@ enum class Stream : std::uint8_t { kOut, kErr };
 
 struct ProcessEvent {
   enum class Kind : std::uint8_t {
-    kOutput,    // `process` wrote `bytes` to `stream`
-    kEnd,       // `process` ended with `end`; all it wrote was given before
-    kSignal,    // we were sent `signal`: one of SIGTERM, SIGINT, SIGHUP, SIGQUIT that was not
-                // ignored when the object was made
-    kFlushed,   // all that write() was given has gone out
-    kDeadline,  // the deadline passed
+    kOutput,      // `process` wrote `bytes` to `stream`
+    kEnd,         // `process` ended with `end`; all it wrote was given before
+    kSignal,      // we were sent `signal`: one of SIGTERM, SIGINT, SIGHUP, SIGQUIT that was not
+                  // ignored when the object was made
+    kFlushed,     // all that write() was given has gone out, or is dropped
+    kUnwritable,  // our own `stream` takes no more, for the reason in `bytes`; what is still to be
+                  // written to it is dropped. No event when its reader is gone.
+    kDeadline,    // the deadline passed
   };
   Kind kind = Kind::kDeadline;
   int process = -1;
@@ -66,7 +68,7 @@ class Processes {
   virtual ProcessEvent next_event(TimePoint deadline) = 0;
 
   // Appends to our own output. Bytes go out within next_event(), so that a reader who is slow never
-  // keeps signals waiting; once the reader is gone they are dropped.
+  // keeps signals waiting; once the reader is gone, or after kUnwritable, they are dropped.
   virtual void write(Stream stream, const std::string& bytes) = 0;
   virtual bool output_pending() const = 0;
 

@@ -1,6 +1,5 @@
 #include "backends/local/os_processes.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -9,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <system_error>
 #include <utility>
 
 #include "backends/api/check.h"
@@ -22,13 +22,6 @@ constexpr int kHandled[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 constexpr std::size_t kReadBytes = 64 * 1024;
 // Beyond this backlog of our own output, children must wait with theirs.
 constexpr std::size_t kBacklogBytes = 1024 * 1024;
-
-// Descriptors 0 to 2 must be taken, or a pipe could become one of them.
-void open_standard_descriptors() {
-  int descriptor = ::open("/dev/null", O_RDWR);
-  while (descriptor >= 0 && descriptor <= 2) descriptor = ::open("/dev/null", O_RDWR);
-  if (descriptor > 2) ::close(descriptor);
-}
 
 sigset_t handled_signals() {
   sigset_t set;
@@ -57,7 +50,6 @@ ProcessEnd end_of(const siginfo_t& info) {
 }  // namespace
 
 OsProcesses::OsProcesses(Runtime& runtime) : runtime_(runtime) {
-  open_standard_descriptors();
   const sigset_t handled = handled_signals();
   ::pthread_sigmask(SIG_BLOCK, &handled, &original_mask_);
   signal_descriptor_ = ::signalfd(-1, &handled, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -215,7 +207,7 @@ void OsProcesses::finish(int process) {
 
 void OsProcesses::write(Stream stream, const std::string& bytes) {
   Output& output = own_output_[static_cast<int>(stream)];
-  if (!output.reader_gone) output.pending += bytes;
+  if (!output.closed) output.pending += bytes;
 }
 
 bool OsProcesses::output_pending() const {
@@ -229,12 +221,18 @@ void OsProcesses::flush(Stream stream) {
   const int descriptor = stream == Stream::kOut ? STDOUT_FILENO : STDERR_FILENO;
   const ssize_t written = ::write(descriptor, output.pending.data() + output.sent, count);
   if (written < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (written < 0 && !output.reader_gone) {
-    output.reader_gone = true;
-    close_outputs(stream);
+  if (written < 0) {
+    output.closed = true;
+    if (errno == EPIPE) {
+      close_outputs(stream);
+    } else {
+      events_.push_back({.kind = ProcessEvent::Kind::kUnwritable,
+                         .stream = stream,
+                         .bytes = std::system_category().message(errno)});
+    }
   }
-  output.sent += static_cast<std::size_t>(std::max<ssize_t>(written, 0));
-  if (output.reader_gone) output.sent = output.pending.size();
+  output.sent =
+      output.closed ? output.pending.size() : output.sent + static_cast<std::size_t>(written);
   if (output.unsent() == 0 || output.sent >= kBacklogBytes) {
     output.pending.erase(0, output.sent);
     output.sent = 0;

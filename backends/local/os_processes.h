@@ -21,8 +21,8 @@ namespace ddproof {
 
 class OsProcesses final : public Processes {
  public:
-  // Requires: at most one at a time in a process; made before threads that it should govern.
-  // `runtime` must outlive it.
+  // Requires: at most one at a time in a process; made before threads that it should govern;
+  // descriptors 0 to 2 are taken (os_descriptors.h). `runtime` must outlive it.
   explicit OsProcesses(Runtime& runtime);
   ~OsProcesses() override;
   OsProcesses(const OsProcesses&) = delete;
@@ -47,7 +47,7 @@ class OsProcesses final : public Processes {
 
     std::string pending;   // grows by what children write only while less than a backlog is unsent
     std::size_t sent = 0;  // of pending, and at most a backlog
-    bool reader_gone = false;
+    bool closed = false;   // nobody reads it, or a write failed
   };
 
   void poll_once(TimePoint deadline);

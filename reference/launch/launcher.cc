@@ -50,6 +50,7 @@ class WorkerGroup {
   void handle(const ProcessEvent& event);
   void on_end(const ProcessEvent& event);
   void on_signal(int signal);
+  void on_unwritable(const ProcessEvent& event);
   void decide_failure();
   void on_deadline();
   // Asks all to stop, and sets how long they may take.
@@ -79,6 +80,7 @@ class WorkerGroup {
   TimePoint stop_deadline_ = kForever;    // set between SIGTERM and SIGKILL
   bool killed_ = false;
   bool signalled_ = false;
+  bool output_lost_ = false;
   int status_ = 0;
 };
 
@@ -107,7 +109,7 @@ int WorkerGroup::run() {
     }
   }
   flush();
-  return status_;
+  return status_ == 0 && output_lost_ ? kOutputLostStatus : status_;
 }
 
 void WorkerGroup::on_deadline() {
@@ -126,6 +128,7 @@ void WorkerGroup::handle(const ProcessEvent& event) {
     }
     case ProcessEvent::Kind::kEnd: on_end(event); break;
     case ProcessEvent::Kind::kSignal: on_signal(event.signal); break;
+    case ProcessEvent::Kind::kUnwritable: on_unwritable(event); break;
     case ProcessEvent::Kind::kFlushed: break;
     case ProcessEvent::Kind::kDeadline: break;
   }
@@ -169,6 +172,12 @@ void WorkerGroup::on_signal(int signal) {
   stop(signal);
 }
 
+void WorkerGroup::on_unwritable(const ProcessEvent& event) {
+  output_lost_ = true;
+  say(std::string(event.stream == Stream::kOut ? "standard output" : "standard error") +
+      " cannot be written (" + event.bytes + "); what the workers print there is lost");
+}
+
 void WorkerGroup::stop(int signal) {
   report_deadline_ = kForever;
   stop_deadline_ = deadline_after(runtime_.now(), options_.grace);
@@ -193,8 +202,11 @@ void WorkerGroup::flush() {
       signalled_ ? deadline_after(runtime_.now(), std::chrono::seconds(1)) : kForever;
   while (processes_.output_pending()) {
     const ProcessEvent event = processes_.next_event(deadline);
-    if (event.kind == ProcessEvent::Kind::kSignal) status_ = 128 + event.signal;
-    if (event.kind != ProcessEvent::Kind::kFlushed) return;
+    if (event.kind == ProcessEvent::Kind::kDeadline) return;
+    if (event.kind == ProcessEvent::Kind::kUnwritable) on_unwritable(event);
+    if (event.kind != ProcessEvent::Kind::kSignal) continue;
+    status_ = 128 + event.signal;
+    return;
   }
 }
 

@@ -2,7 +2,9 @@
 //
 // Rules (SEMANTICS 10, D8; PITFALLS P33, P39-P42):
 //   Ranks    every worker gets the variables that torchrun sets; the launcher hosts the store
-//   Output   of the workers comes out in whole lines, "[rank 3] " before each
+//   Output   of the workers comes out in whole lines, "[rank 3] " before each. When it cannot be
+//            written, that is said on the standard error, the job goes on, and its status is
+//            kOutputLostStatus unless it is another one than 0. A reader that leaves is no error.
 //   Failure  the first worker that fails ends all. Its status is the launcher's: the exit code, or
 //            128 + the signal. Of several found at once, one that was killed counts as the first,
 //            since others fail when they lose it. The others get kReportTime to find out and to
@@ -25,6 +27,9 @@ namespace ddproof {
 // How long workers may go on after one of them failed, before they are asked to stop.
 inline constexpr Duration kReportTime = std::chrono::milliseconds(500);
 
+// The status when all workers returned 0, but what they printed could not all be written.
+inline constexpr int kOutputLostStatus = 3;
+
 struct LaunchOptions {
   int local_world_size = 1;
   std::string master_addr = "127.0.0.1";  // where the store listens
@@ -33,7 +38,7 @@ struct LaunchOptions {
   std::vector<std::string> command;  // the program and its arguments
 };
 
-// Returns the status to exit with: 0 when all workers returned 0.
+// Returns the status to exit with: 0 when all workers returned 0 and all output was written.
 // Throws ConfigError, and leaves nothing running, when the port is in use or the program cannot be
 // started.
 int launch(const LaunchOptions& options, Runtime& runtime, Processes& processes);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include "backends/api/check.h"
 
@@ -60,6 +61,7 @@ bool read_some(int descriptor, std::string& text) {
 Launched::Launched(const std::vector<std::string>& command, const LaunchedOptions& options) {
   int input[2], output[2], error[2];
   for (int* ends : {input, output, error}) DDPROOF_CHECK(::pipe2(ends, O_CLOEXEC) == 0);
+  if (!options.output_has_reader) ::close(std::exchange(output[0], -1));
   pid_ = ::fork();
   DDPROOF_CHECK(pid_ >= 0);
   if (pid_ == 0) {
@@ -80,7 +82,7 @@ Launched::~Launched() {
     reap();
   }
   close_input();
-  ::close(output_);
+  if (output_ >= 0) ::close(output_);
   ::close(error_);
 }
 

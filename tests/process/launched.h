@@ -12,7 +12,8 @@ namespace ddproof {
 struct LaunchedOptions {
   std::vector<std::string> environment;  // NAME=VALUE on top of ours; "NAME" unsets
   std::vector<int> ignored_signals;
-  int extra_descriptor = -1;  // left open for the program, as this number
+  int extra_descriptor = -1;      // left open for the program, as this number
+  bool output_has_reader = true;  // false: the pipe's other end is closed from the start
 };
 
 class Launched {

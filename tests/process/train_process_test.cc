@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "tests/process/idx_files.h"
 #include "tests/process/launched.h"
 
 namespace ddproof {
@@ -21,15 +21,6 @@ const LaunchedOptions kNotLaunched = {.environment = {"RANK", "LOCAL_RANK", "WOR
                                                       "LOCAL_WORLD_SIZE", "MASTER_ADDR",
                                                       "MASTER_PORT"}};
 
-void write_idx(const std::string& path, const std::vector<std::uint32_t>& sizes,
-               const std::string& elements) {
-  std::string bytes{'\0', '\0', '\x08', static_cast<char>(sizes.size())};
-  for (const std::uint32_t size : sizes) {
-    for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>((size >> shift) & 0xff);
-  }
-  std::ofstream(path, std::ios::binary) << bytes << elements;
-}
-
 // A folder with a data set of 120 images of 8x8 pixels, removed at the end.
 class TrainProgram : public testing::Test {
  protected:
@@ -37,15 +28,7 @@ class TrainProgram : public testing::Test {
       : folder_(testing::TempDir() + "ddproof train " +
                 testing::UnitTest::GetInstance()->current_test_info()->name()) {
     std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    std::string pixels;
-    std::string labels;
-    for (int i = 0; i < kSamples; ++i) {
-      labels += static_cast<char>(i % 10);
-      for (int p = 0; p < 64; ++p) pixels += static_cast<char>((p * (3 + i % 10) * 5 + i) % 256);
-    }
-    write_idx(folder_ + "/train-images-idx3-ubyte", {kSamples, 8, 8}, pixels);
-    write_idx(folder_ + "/train-labels-idx1-ubyte", {kSamples}, labels);
+    write_small_idx_dataset(folder_, 120);
   }
   ~TrainProgram() override { std::filesystem::remove_all(folder_); }
 
@@ -62,7 +45,6 @@ class TrainProgram : public testing::Test {
     return words;
   }
 
-  static constexpr int kSamples = 120;
   std::string folder_;
 };
 
@@ -148,13 +130,6 @@ TEST_F(TrainProgram, WithoutALauncherItTrainsAlone) {
     ASSERT_EQ(run.wait(), 0) << run.err();
     EXPECT_EQ(result_of(run.out())["world_size"], 1);
   }
-}
-
-TEST(Program, OutputThatCannotBeWrittenIsAnError) {
-  Launched run(
-      {"sh", "-c", "'" + std::string(DDPROOF_PROGRAM) + "' sampler --length 5 > /dev/full"});
-  EXPECT_EQ(run.wait(), 3);
-  EXPECT_EQ(run.err(), "ddproof: the output could not be written (is the disk full?)\n");
 }
 
 struct Refusal {

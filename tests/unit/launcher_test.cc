@@ -124,6 +124,20 @@ TEST(Launcher, ASignalAfterAFailureKeepsTheStatus) {
   EXPECT_EQ(processes.signals, (Signals{{0, SIGINT}, {1, SIGINT}, {0, SIGKILL}}));
 }
 
+TEST(Launcher, OutputThatCannotBeWrittenIsSaidAndTheJobGoesOn) {
+  const ProcessEvent full{
+      .kind = Kind::kUnwritable, .stream = Stream::kOut, .bytes = "No space left on device"};
+  const std::string text =
+      "ddproof run: standard output cannot be written (No space left on device); what the workers "
+      "print there is lost\n";
+  ScriptedProcesses well({full, end_of(1, 0), end_of(0, 0)});
+  EXPECT_EQ(launch_script(well, 2), kOutputLostStatus);
+  EXPECT_EQ(well.err, text);
+  EXPECT_EQ(well.signals, Signals{});
+  ScriptedProcesses failing({full, end_of(0, 7), kDeadline});
+  EXPECT_EQ(launch_script(failing, 1), 7);
+}
+
 TEST(Launcher, AllWellIsZero) {
   ScriptedProcesses processes(
       {{.kind = Kind::kOutput, .process = 1, .stream = Stream::kOut, .bytes = "a\nb"},
