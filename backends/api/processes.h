@@ -1,9 +1,9 @@
 // Child processes and signals as a launcher sees them: start, signal, and one stream of events.
 //
 // Children never outlive the one who started them: they are killed when it ends, however it ends.
-// Only processes started here are ever signalled. Numbers of processes are 0, 1, ... in the order
-// of start(). Implementation: backends/local/os_processes.h. Threads: one task, which must live as
-// long as the object.
+// What they left behind is killed when the object goes. Nothing else is ever signalled. Numbers of
+// processes are 0, 1, ... in the order of start(). Implementation: backends/local/os_processes.h.
+// Threads: one task, which must live as long as the object.
 #pragma once
 
 #include <cstdint>

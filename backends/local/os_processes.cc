@@ -1,6 +1,7 @@
 #include "backends/local/os_processes.h"
 
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "backends/api/check.h"
+#include "backends/local/os_children.h"
 #include "backends/local/os_port_holder.h"
 #include "backends/local/os_spawn.h"
 
@@ -42,6 +44,12 @@ int milliseconds_until(TimePoint deadline, TimePoint now) {
   return static_cast<int>(std::min<std::int64_t>(left.count(), INT_MAX));
 }
 
+void reap(pid_t child) {
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED) < 0 && errno == EINTR) {
+  }
+}
+
 ProcessEnd end_of(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return {info.si_status, 0};
   return {0, info.si_status};
@@ -50,6 +58,10 @@ ProcessEnd end_of(const siginfo_t& info) {
 }  // namespace
 
 OsProcesses::OsProcesses(Runtime& runtime) : runtime_(runtime) {
+  ::prctl(PR_GET_CHILD_SUBREAPER, &original_subreaper_);
+  // Orphans of a child that we did not start would be taken for our children's.
+  adopts_ = children_of_this_process().empty();
+  if (adopts_) ::prctl(PR_SET_CHILD_SUBREAPER, 1UL);
   const sigset_t handled = handled_signals();
   ::pthread_sigmask(SIG_BLOCK, &handled, &original_mask_);
   signal_descriptor_ = ::signalfd(-1, &handled, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -68,14 +80,27 @@ OsProcesses::~OsProcesses() {
     }
     if (child.ended) continue;
     ::kill(-child.pid, SIGKILL);
-    siginfo_t info{};
-    while (::waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED) < 0 && errno == EINTR) {
-    }
+    reap(child.pid);
   }
+  kill_orphans();
+  ::prctl(PR_SET_CHILD_SUBREAPER, static_cast<unsigned long>(original_subreaper_));
   ::close(signal_descriptor_);
   ::sigaction(SIGPIPE, &original_pipe_action_, nullptr);
   ::sigaction(SIGCHLD, &original_child_action_, nullptr);
   ::pthread_sigmask(SIG_SETMASK, &original_mask_, nullptr);
+}
+
+// A child keeps its number until it is reaped, so no stranger can have got it.
+void OsProcesses::kill_orphans() {
+  // What a killed one had started is ours in the next round. One of another user cannot be killed.
+  for (bool killed = adopts_; killed;) {
+    killed = false;
+    for (const pid_t orphan : children_of_this_process()) {
+      if (::kill(orphan, SIGKILL) != 0) continue;
+      reap(orphan);
+      killed = true;
+    }
+  }
 }
 
 int OsProcesses::start(const ProcessSpec& spec) {
@@ -174,13 +199,17 @@ void OsProcesses::read_output(int process, Stream stream) {
 }
 
 void OsProcesses::collect_ended() {
-  for (std::size_t i = 0; i < children_.size(); ++i) {
-    if (children_[i].ended) continue;
-    siginfo_t info{};
-    // Left unreaped until finish(): so long the process number cannot be given to a stranger.
-    const int flags = WEXITED | WNOHANG | WNOWAIT;
-    if (::waitid(P_PID, static_cast<id_t>(children_[i].pid), &info, flags) != 0) continue;
-    if (info.si_pid != 0) finish(static_cast<int>(i));
+  siginfo_t info{};
+  // Left unreaped until here: so long the process number cannot be given to a stranger.
+  while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
+    const auto child = std::ranges::find_if(
+        children_, [&](const Child& each) { return !each.ended && each.pid == info.si_pid; });
+    if (child != children_.end()) {
+      finish(static_cast<int>(child - children_.begin()));
+    } else {
+      reap(info.si_pid);  // an orphan
+    }
+    info.si_pid = 0;
   }
 }
 

@@ -6,7 +6,9 @@
 // and the mask that we were started with.
 //
 // A child runs in a process group of its own, is killed by the kernel when this thread ends
-// (PR_SET_PDEATHSIG), and inherits no descriptor but 0, 1 and 2.
+// (PR_SET_PDEATHSIG), and inherits no descriptor but 0, 1 and 2. Orphans of our children, whatever
+// session they moved to, are adopted (PR_SET_CHILD_SUBREAPER) and killed by the destructor; not so
+// in a process that had children before, since theirs cannot be told from ours.
 #pragma once
 
 #include <csignal>
@@ -22,7 +24,8 @@ namespace ddproof {
 class OsProcesses final : public Processes {
  public:
   // Requires: at most one at a time in a process; made before threads that it should govern;
-  // descriptors 0 to 2 are taken (os_descriptors.h). `runtime` must outlive it.
+  // descriptors 0 to 2 are taken (os_descriptors.h); nobody else in the process starts or reaps
+  // children while it lives. `runtime` must outlive it.
   explicit OsProcesses(Runtime& runtime);
   ~OsProcesses() override;
   OsProcesses(const OsProcesses&) = delete;
@@ -54,6 +57,7 @@ class OsProcesses final : public Processes {
   void read_signals();
   void read_output(int process, Stream stream);
   void collect_ended();
+  void kill_orphans();
   void finish(int process);
   void flush(Stream stream);
   void close_outputs(Stream stream);
@@ -63,6 +67,8 @@ class OsProcesses final : public Processes {
   std::deque<ProcessEvent> events_;
   Output own_output_[2];
   int signal_descriptor_ = -1;
+  bool adopts_ = false;
+  int original_subreaper_ = 0;
   sigset_t original_mask_{};
   struct sigaction original_pipe_action_ {};
   struct sigaction original_child_action_ {};

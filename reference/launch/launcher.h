@@ -12,8 +12,9 @@
 //   Signals  SIGTERM, SIGINT, SIGHUP, SIGQUIT go on to the workers, and the launcher's status is
 //            128 + the signal, unless a worker failed before; another one ends the grace. What was
 //            ignored at the start stays ignored.
-//   Nothing is left behind: none of its workers, nor what stayed in their process groups; no
-//            descriptor, no file. What a worker moved to a session of its own lives on.
+//   Nothing is left behind: none of its workers, nor what they started, in whatever session; no
+//            descriptor, no file. What is in a worker's process group is killed when the worker
+//            ends, what left it when all have ended.
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
 // What `ddproof run` leaves behind, which is nothing, and how it takes signals.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -201,13 +202,64 @@ TEST(Lifetime, WorkersDieWithAKilledLauncher) {
   for (const pid_t pid : pids) EXPECT_EQ(Subreaper::wait_for(pid), 128 + SIGKILL);
 }
 
-TEST(Lifetime, WhatAWorkerLeftInItsGroupIsKilled) {
-  const Subreaper subreaper;
-  Launched run(run_script({}, "sleep 1000 & echo pid $!"));
+TEST(Lifetime, WhatAWorkerLeftInItsGroupIsKilledWithIt) {
+  // Rank 1 waits for the end of what rank 0 left, through a FIFO that this holds open.
+  const std::string fifo = testing::TempDir() + "ddproof_left_in_its_group";
+  std::filesystem::remove(fifo);
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  Launched run(run_script({"--nproc-per-node", "2"}, "if [ $RANK = 1 ]; then exec cat < '" + fifo +
+                                                         "'; fi; exec 3> '" + fifo +
+                                                         "'; sleep 1000 & echo pid $!"));
   EXPECT_EQ(run.wait(), 0);
   const std::vector<pid_t> pids = pids_in(run.out());
   ASSERT_EQ(pids.size(), 1U);
-  EXPECT_EQ(Subreaper::wait_for(pids[0]), 128 + SIGKILL);
+  EXPECT_FALSE(exists(pids[0]));
+  std::filesystem::remove(fifo);
+}
+
+TEST(Lifetime, ADaemonOfAWorkerEndsWithTheJob) {
+  // In a session of its own, and its parent has ended.
+  const std::string daemon = "setsid sh -c 'sleep 1000 & echo pid $!'; ";
+  for (const char* end : {"exit 0", "exit 7", "kill -KILL $$"}) {
+    Launched run(run_script({"--nproc-per-node", "2", "--grace-seconds", "0"}, daemon + end));
+    run.wait();
+    const std::vector<pid_t> pids = pids_in(run.out());
+    ASSERT_FALSE(pids.empty()) << run.out();  // the other rank may have been stopped before
+    for (const pid_t pid : pids) EXPECT_FALSE(exists(pid)) << end << ": " << pid;
+  }
+}
+
+TEST(Lifetime, ADaemonLivesUntilAllWorkersHaveEnded) {
+  Launched run(
+      run_script({"--nproc-per-node", "2"},
+                 "if [ $RANK = 1 ]; then setsid sh -c 'sleep 1000 & echo pid $!'; exit; fi; "
+                 "read number; kill -0 $number && echo alive"));
+  const std::vector<pid_t> pids = pids_in(run.read_out_until("\n"));
+  ASSERT_EQ(pids.size(), 1U);
+  run.write_input(std::to_string(pids[0]) + "\n");
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_NE(run.out().find("[rank 0] alive\n"), std::string::npos) << run.out();
+  EXPECT_FALSE(exists(pids[0]));
+}
+
+TEST(Lifetime, ADaemonThatEndsEarlyLeavesNoZombie) {
+  Launched run(run_script({},
+                          "number=$(setsid sh -c 'true >&2 & echo $!'); "
+                          "while kill -0 $number 2> /dev/null; do sleep 0.05; done; echo gone"));
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_EQ(run.out(), "[rank 0] gone\n");
+}
+
+TEST(Lifetime, AChildThatTheLauncherWasBornWithSurvives) {
+  const Subreaper subreaper;
+  Launched run({"sh", "-c",
+                "sleep 1000 & echo pid $!; exec '" + std::string(DDPROOF_PROGRAM) +
+                    "' run --standalone -- true"});
+  EXPECT_EQ(run.wait_without_reading(), 0);
+  const std::vector<pid_t> pids = pids_in(run.read_out_until("\n"));
+  ASSERT_EQ(pids.size(), 1U);
+  ASSERT_EQ(::kill(pids[0], SIGTERM), 0) << "it has ended";
+  EXPECT_EQ(Subreaper::wait_for(pids[0]), 128 + SIGTERM);
 }
 
 TEST(Lifetime, AnUnrelatedSiblingSurvives) {
