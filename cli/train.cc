@@ -149,7 +149,7 @@ nlohmann::ordered_json to_json(const TrainCommand& command, const Outcome& outco
       {"world_size", outcome.world_size},
       {"model", command.train.model},
       {"steps", summary.steps},
-      {"loss", summary.last_loss},
+      {"loss", summary.last_step.loss()},  // null when no step was left
       {"samples", summary.samples},
       {"seconds", std::chrono::duration<double>(outcome.wall).count()},
       {"parameter_digest", fmt::format("{:016x}", summary.parameter_digest)},
@@ -173,10 +173,14 @@ nlohmann::ordered_json to_json(const TrainCommand& command, const Outcome& outco
 void print(const TrainCommand& command, const Outcome& outcome, std::ostream& out) {
   const TrainSummary& summary = outcome.summary;
   const double seconds = std::chrono::duration<double>(outcome.wall).count();
-  out << fmt::format("{} on {}, {} rank{}: {} steps, loss {:.4f}, {} samples in {:.1f} s\n",
-                     command.train.model, command.backend, outcome.world_size,
-                     outcome.world_size == 1 ? "" : "s", summary.steps, summary.last_loss,
-                     summary.samples, seconds);
+  out << fmt::format("{} on {}, {} rank{}: ", command.train.model, command.backend,
+                     outcome.world_size, outcome.world_size == 1 ? "" : "s");
+  if (summary.samples == 0) {
+    out << fmt::format("nothing to do, the checkpoint has {} steps\n", summary.steps);
+  } else {
+    out << fmt::format("{} steps, loss {:.4f}, {} samples in {:.1f} s\n", summary.steps,
+                       summary.last_step.loss(), summary.samples, seconds);
+  }
   if (command.train.evaluate) {
     out << fmt::format("test accuracy {:.2f} %, loss {:.4f} ({} samples)\n",
                        100 * summary.evaluation.accuracy(), summary.evaluation.loss(),

@@ -35,6 +35,25 @@ bool CheckpointDirectory::exists() const {
   return runtime_.files().exists(newest_path()) || runtime_.files().exists(previous_path());
 }
 
+// Two jobs may have one seed, and two saves one time, but hardly both.
+std::string CheckpointDirectory::temporary_path() const {
+  return fmt::format("{}.tmp-{:x}-{:x}", newest_path(), runtime_.wall_clock().count(),
+                     runtime_.random_u64());
+}
+
+void CheckpointDirectory::require_writable() {
+  FileSystem& files = runtime_.files();
+  const std::string temporary = temporary_path();
+  try {
+    files.make_directory(directory_);
+    files.create(temporary);
+    files.remove(temporary);
+  } catch (const DataError& error) {
+    throw DataError(
+        fmt::format("no checkpoints can be written to {}: {}", directory_, error.what()));
+  }
+}
+
 void CheckpointDirectory::write_temporary(const std::string& path,
                                           std::span<const std::byte> state) {
   const std::unique_ptr<File> file = runtime_.files().create(path);
@@ -55,9 +74,7 @@ void CheckpointDirectory::replace_newest(const std::string& path) {
 void CheckpointDirectory::save(std::span<const std::byte> state) {
   FileSystem& files = runtime_.files();
   files.make_directory(directory_);
-  // Two jobs may have one seed, and two saves one time, but hardly both.
-  const std::string temporary = fmt::format("{}.tmp-{:x}-{:x}", newest_path(),
-                                            runtime_.wall_clock().count(), runtime_.random_u64());
+  const std::string temporary = temporary_path();
   try {
     write_temporary(temporary, state);
     replace_newest(temporary);

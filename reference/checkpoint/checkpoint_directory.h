@@ -39,6 +39,10 @@ class CheckpointDirectory {
   // True when there is something to load, good or not.
   bool exists() const;
 
+  // Makes the directory if needed, and for a moment a file in it.
+  // Throws DataError when that fails; save() would fail, too.
+  void require_writable();
+
   // Makes `state` (of encode_state()) the newest checkpoint; makes the directory if needed. A
   // newest file that is damaged is replaced; it does not become the previous one.
   // Throws DataError when the file system fails; load() then gives the old state or the new one.
@@ -50,6 +54,7 @@ class CheckpointDirectory {
   LoadedCheckpoint load() const;
 
  private:
+  std::string temporary_path() const;
   void write_temporary(const std::string& path, std::span<const std::byte> state);
   void replace_newest(const std::string& path);
 

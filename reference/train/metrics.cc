@@ -11,12 +11,11 @@ MetricSums& MetricSums::operator+=(const MetricSums& other) {
   return *this;
 }
 
-double MetricSums::loss() const {
-  return samples == 0 ? 0.0 : loss_sum / static_cast<double>(samples);
-}
+// 0/0 is NaN.
+double MetricSums::loss() const { return loss_sum / static_cast<double>(samples); }
 
 double MetricSums::accuracy() const {
-  return samples == 0 ? 0.0 : static_cast<double>(correct) / static_cast<double>(samples);
+  return static_cast<double>(correct) / static_cast<double>(samples);
 }
 
 MetricSums sum_over_ranks(ProcessGroup& group, const MetricSums& local) {

@@ -16,7 +16,7 @@ struct MetricSums {
   std::int64_t samples = 0;  // counted samples: those with a label that is not ignored
 
   MetricSums& operator+=(const MetricSums& other);
-  // Means; 0 when there are no samples.
+  // Means; NaN when there are no samples.
   double loss() const;
   double accuracy() const;
 };

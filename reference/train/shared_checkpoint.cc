@@ -27,12 +27,14 @@ std::string share_text(ProcessGroup& group, const std::string& text) {
   return {reinterpret_cast<const char*>(shared.data()), shared.size()};
 }
 
-// Runs `work` on rank 0 and gives its outcome to all; throws what it threw on all.
+// Runs `work` on rank 0, or here without a group, and gives its outcome to all; throws what it
+// threw on all.
 template <class Work>
-Outcome on_rank_zero(ProcessGroup& group, const Work& work) {
+Outcome on_rank_zero(ProcessGroup* group, const Work& work) {
+  if (group == nullptr) return work();
   std::array<std::int64_t, 1> outcome{kNothing};
   std::string error;
-  if (group.rank() == 0) {
+  if (group->rank() == 0) {
     try {
       outcome[0] = work();
     } catch (const DataError& failure) {
@@ -40,8 +42,8 @@ Outcome on_rank_zero(ProcessGroup& group, const Work& work) {
       error = failure.what();
     }
   }
-  group.broadcast(Buffer::of(outcome), 0, {.label = "checkpoint outcome"})->wait();
-  if (outcome[0] == kFailed) throw DataError("rank 0: " + share_text(group, error));
+  group->broadcast(Buffer::of(outcome), 0, {.label = "checkpoint outcome"})->wait();
+  if (outcome[0] == kFailed) throw DataError("rank 0: " + share_text(*group, error));
   return static_cast<Outcome>(outcome[0]);
 }
 
@@ -55,28 +57,27 @@ std::optional<LoadedCheckpoint> load_shared(const CheckpointDirectory& directory
     loaded = directory.load();
     return kDone;
   };
-  if (group == nullptr) {
-    if (load() == kNothing) return std::nullopt;
-    return loaded;
-  }
-  if (on_rank_zero(*group, load) == kNothing) return std::nullopt;
+  if (on_rank_zero(group, load) == kNothing) return std::nullopt;
+  if (group == nullptr) return loaded;
   loaded.path = share_text(*group, loaded.path);
   loaded.warning = share_text(*group, loaded.warning);
   loaded.bytes = share_bytes(*group, std::move(loaded.bytes));
   return loaded;
 }
 
+void require_writable_shared(CheckpointDirectory& directory, ProcessGroup* group) {
+  on_rank_zero(group, [&] {
+    directory.require_writable();
+    return kDone;
+  });
+}
+
 void save_shared(CheckpointDirectory& directory, std::span<const std::byte> state,
                  ProcessGroup* group) {
-  const auto save = [&] {
+  on_rank_zero(group, [&] {
     directory.save(state);
     return kDone;
-  };
-  if (group == nullptr) {
-    save();
-  } else {
-    on_rank_zero(*group, save);
-  }
+  });
 }
 
 }  // namespace ddproof

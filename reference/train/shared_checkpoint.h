@@ -16,6 +16,10 @@ namespace ddproof {
 std::optional<LoadedCheckpoint> load_shared(const CheckpointDirectory& directory,
                                             ProcessGroup* group);
 
+// Returns on every rank when rank 0 may write to its directory. A collective call.
+// Throws the same DataError on all ranks when it may not.
+void require_writable_shared(CheckpointDirectory& directory, ProcessGroup* group);
+
 // Rank 0 saves its state; the others pass an empty one. Returns on every rank when it is saved.
 // A collective call. Throws the same DataError on all ranks when saving failed.
 void save_shared(CheckpointDirectory& directory, std::span<const std::byte> state,

@@ -47,10 +47,12 @@ void check_options(const TrainOptions& options, const TrainData& data) {
 std::string settings(const TrainOptions& options, const TrainData& data) {
   return fmt::format(
       "{}, {} epochs, batch size {}, max steps {}, lr {}, momentum {}, dampening {}, weight decay "
-      "{}, nesterov {}, seed {}, bucket cap {}, checkpoint every {}, {} samples",
+      "{}, nesterov {}, seed {}, bucket cap {}, checkpoints {}, checkpoint every {}, resume {}, "
+      "evaluation {}, {} samples",
       options.model, options.epochs, options.batch_size, options.max_steps, options.sgd.lr,
       options.sgd.momentum, options.sgd.dampening, options.sgd.weight_decay, options.sgd.nesterov,
-      options.seed, options.bucket_cap_bytes, options.checkpoint_every, data.train.size());
+      options.seed, options.bucket_cap_bytes, !options.checkpoint_directory.empty(),
+      options.checkpoint_every, options.resume, options.evaluate, data.train.size());
 }
 
 // One call of train(): holds the parts that live as long as the run.
@@ -79,6 +81,7 @@ class TrainingRun {
       require_same_text(*group_, "training settings", settings(options_, data_),
                         "start every rank with the same flags and data");
     }
+    if (!options_.checkpoint_directory.empty()) require_writable_shared(checkpoints_, group_);
     if (options_.resume) resume();
     Trainer<float> trainer(*model_, optimizer_, group_,
                            {.bucket_cap_bytes = options_.bucket_cap_bytes});
@@ -132,7 +135,7 @@ class TrainingRun {
     const std::int64_t epoch = progress_.epoch;
     advance(batch.size() * world_size());
     summary_.samples += metrics.samples;
-    summary_.last_loss = metrics.loss();
+    summary_.last_step = metrics;
     if (observer_ != nullptr) {
       observer_->on_step({progress_.step, steps_of_run_, epoch, metrics, runtime_.now() - begin_});
     }

@@ -49,7 +49,7 @@ struct StepRecord {
 
 struct TrainSummary {
   std::int64_t steps = 0;    // done, those before a resume included
-  double last_loss = 0;      // of the last step, over all ranks; 0 when no step was made
+  MetricSums last_step;      // over all ranks; no samples when there was nothing left to do
   std::int64_t samples = 0;  // in this run, over all ranks
   Duration elapsed{0};       // of the steps of this run
   MetricSums evaluation;     // when asked for

@@ -122,6 +122,33 @@ TEST_F(TrainProgram, AKilledRunGoesOnFromItsCheckpointToTheSameBits) {
   EXPECT_EQ(result_of(resumed.out())["steps"], 90);
 }
 
+TEST_F(TrainProgram, AFinishedRunSaysThatNothingIsLeftToDo) {
+  const Words flags{"--max-steps", "2", "--checkpoint-dir", folder_ + "/checkpoints", "--resume"};
+  Words as_json = flags;
+  as_json.push_back("--json");
+  ASSERT_EQ(Launched(train(flags), kNotLaunched).wait(), 0);
+  Launched again(train(flags), kNotLaunched);
+  EXPECT_EQ(again.wait(), 0) << again.err();
+  EXPECT_EQ(lines_of(again.out()).at(0),
+            "mlp on single, 1 rank: nothing to do, the checkpoint has 2 steps");
+  Launched json_again(train(as_json), kNotLaunched);
+  EXPECT_EQ(json_again.wait(), 0);
+  EXPECT_TRUE(result_of(json_again.out())["loss"].is_null()) << json_again.out();
+}
+
+TEST_F(TrainProgram, ACheckpointDirectoryThatCannotBeWrittenEndsEveryRankAtTheStart) {
+  const std::string directory = folder_ + "/train-labels-idx1-ubyte/checkpoints";
+  Launched run(launched(2, {"--backend", "gloo", "--checkpoint-dir", directory}));
+  EXPECT_EQ(run.wait(), 3);
+  for (const std::string rank : {"0", "1"}) {
+    EXPECT_NE(run.err().find("[rank " + rank +
+                             "] ddproof train: rank 0: no checkpoints can be written to " +
+                             directory + ": " + directory + ": mkdir: Not a directory\n"),
+              std::string::npos)
+        << run.err();
+  }
+}
+
 TEST_F(TrainProgram, WithoutALauncherItTrainsAlone) {
   for (const char* backend : {"single", "gloo"}) {
     LaunchedOptions options = kNotLaunched;

@@ -294,6 +294,27 @@ TEST(CheckpointDirectory, AFailedSaveRemovesItsTemporaryFile) {
   EXPECT_EQ(d.runtime.files().paths(), (std::set<std::string>{"run/checkpoint.safetensors"}));
 }
 
+TEST(CheckpointDirectory, ThatMayBeWrittenIsLeftAsItWas) {
+  Directory d;
+  d.checkpoints.require_writable();
+  EXPECT_TRUE(d.runtime.files().paths().empty());
+}
+
+TEST(CheckpointDirectory, ThatCannotBeWrittenIsAnError) {
+  for (const int call : {0, 1, 2}) {
+    Directory d;
+    d.runtime.files().die_after(call);
+    try {
+      d.checkpoints.require_writable();
+      ADD_FAILURE() << "no error at call " << call;
+    } catch (const DataError& error) {
+      EXPECT_TRUE(
+          std::string(error.what()).starts_with("no checkpoints can be written to run: run"))
+          << error.what();
+    }
+  }
+}
+
 // pytorch#194614: a fixed temporary name lets two jobs write into one file.
 TEST(CheckpointDirectory, TwoJobsInOneDirectoryUseTheirOwnTemporaryFiles) {
   Directory d;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <utility>
@@ -143,6 +144,12 @@ TEST_F(CheckpointFolder, AStoppedRunGoesOnAtAnotherWorldSize) {
   }
 }
 
+class NoSteps : public TrainObserver {
+ public:
+  void on_step(const StepRecord&) override { ADD_FAILURE() << "a step was made"; }
+  void on_warning(const std::string&) override {}
+};
+
 // Makes one call too many after the third step, as a guard in the wrong branch does.
 class ExtraBarrier : public TrainObserver {
  public:
@@ -197,6 +204,41 @@ TEST_F(CheckpointFolder, GlooRanksGoOnFromRankZerosCheckpoint) {
   EXPECT_TRUE(resumed.ranks_agree);
 }
 
+TEST_F(CheckpointFolder, ThatCannotBeWrittenIsFoundBeforeTheFirstStepOnEveryRank) {
+  const ImageDataset images = make_images(20);
+  runtime_.files().create(path_);  // a file where the directory should be
+  TrainOptions options = small_options();
+  options.checkpoint_directory = path_ + "/checkpoints";
+  std::map<int, std::string> texts;
+  make_backend("sim")->run_world({.world_size = 3, .files = &runtime_.files()},
+                                 [&](RankContext& rank) {
+                                   NoSteps observer;
+                                   try {
+                                     train(options, {images}, &rank.group, rank.runtime, &observer);
+                                   } catch (const DataError& error) {
+                                     texts[rank.group.rank()] = error.what();
+                                   }
+                                 });
+  runtime_.files().remove(path_);
+  const std::string text = "rank 0: no checkpoints can be written to " + path_ +
+                           "/checkpoints: " + path_ + "/checkpoints: mkdir: Not a directory";
+  EXPECT_EQ(texts, (std::map<int, std::string>{{0, text}, {1, text}, {2, text}}));
+}
+
+TEST_F(CheckpointFolder, AFinishedRunHasNothingLeftToDo) {
+  const ImageDataset images = make_images(20);
+  TrainOptions options = small_options();
+  options.checkpoint_directory = path_;
+  const TrainSummary whole = train(options, {images}, nullptr, runtime_, nullptr);
+  options.resume = true;
+  NoSteps observer;
+  const TrainSummary again = train(options, {images}, nullptr, runtime_, &observer);
+  EXPECT_EQ(again.steps, whole.steps);
+  EXPECT_EQ(again.samples, 0);
+  EXPECT_EQ(again.last_step.samples, 0);
+  EXPECT_EQ(again.state_digest, whole.state_digest);
+}
+
 TEST_F(CheckpointFolder, ResumingWithAnotherSeedIsRefused) {
   const ImageDataset images = make_images(10);
   TrainOptions options = small_options();
@@ -230,10 +272,12 @@ TEST(Train, RanksWithDifferentSettingsAreRefusedOnEveryRank) {
   EXPECT_EQ(texts[1],
             "rank 1/3 [sim] training settings differs between ranks: rank 0 has mlp, 2 epochs, "
             "batch size 4, max steps 0, lr 0.05, momentum 0.9, dampening 0, weight decay 0, "
-            "nesterov false, seed 5, bucket cap 26214400, checkpoint every 0, 20 samples, rank 2 "
+            "nesterov false, seed 5, bucket cap 26214400, checkpoints false, checkpoint every 0, "
+            "resume false, evaluation false, 20 samples, rank 2 "
             "has mlp, 3 epochs, batch size 4, max steps 0, lr 0.05, momentum 0.9, dampening 0, "
-            "weight decay 0, nesterov false, seed 5, bucket cap 26214400, checkpoint every 0, 20 "
-            "samples; start every rank with the same flags and data");
+            "weight decay 0, nesterov false, seed 5, bucket cap 26214400, checkpoints false, "
+            "checkpoint every 0, resume false, evaluation false, 20 samples; start every rank with "
+            "the same flags and data");
 }
 
 TEST(Train, SettingsThatMakeNoSenseAreRefused) {
@@ -295,7 +339,11 @@ TEST(MetricSums, AreMeansOverSamples) {
   sums += {.loss_sum = 0, .correct = 205, .samples = 256};
   sums += {.loss_sum = 0, .correct = 9, .samples = 10};
   EXPECT_EQ(sums.accuracy(), 393.0 / 522.0);
-  EXPECT_EQ(MetricSums{}.loss(), 0.0);
+}
+
+TEST(MetricSums, OverNothingAreNoNumber) {
+  EXPECT_TRUE(std::isnan(MetricSums{}.loss()));
+  EXPECT_TRUE(std::isnan(MetricSums{}.accuracy()));
 }
 
 }  // namespace
