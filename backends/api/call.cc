@@ -10,10 +10,6 @@ std::string_view base_name(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
-bool reduces(Op op) {
-  return op == Op::kAllReduce || op == Op::kReduce || op == Op::kReduceScatter;
-}
-
 // In the in-place operations, input and output are the same.
 ConstBuffer buffer_shown(const Call& call) {
   return call.op == Op::kScatter || call.op == Op::kRecv ? ConstBuffer(call.output) : call.input;

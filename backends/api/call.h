@@ -37,6 +37,9 @@ enum class ReduceOp : std::uint8_t { kSum, kAverage, kMin, kMax, kProduct };
 const char* to_string(Op op);
 const char* to_string(ReduceOp op);
 inline bool is_point_to_point(Op op) { return op == Op::kSend || op == Op::kRecv; }
+inline bool reduces(Op op) {
+  return op == Op::kAllReduce || op == Op::kReduce || op == Op::kReduceScatter;
+}
 
 struct Call {
   Op op = Op::kBarrier;

@@ -28,4 +28,8 @@ struct Capabilities {
   bool supports(const Call& call) const;
 };
 
+// All that there are, for a backend that leaves out none; the dtypes without kCustom.
+std::vector<DType> every_dtype();
+std::vector<ReduceOp> every_reduce_op();
+
 }  // namespace ddproof

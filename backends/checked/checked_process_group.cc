@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "backends/api/list_of.h"
 #include "backends/checked/fingerprint.h"
 
 namespace ddproof {
@@ -23,14 +24,9 @@ Duration remaining(const Runtime& runtime, TimePoint deadline) {
   if (error.kind() != CommErrorKind::kTimeout || error.culprits().empty()) throw error;
   std::vector<int> missing = error.culprits();
   if (!call.wait_all_ranks) missing = {missing.front()};
-  std::string names;
-  for (int rank : missing) names += (names.empty() ? "" : ", ") + std::to_string(rank);
-  const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(call.timeout).count();
   throw CommError(CommErrorKind::kTimeout,
-                  group.who() + " " + call.describe() + ": " +
-                      (missing.size() == 1 ? "rank " : "ranks ") + names + " did not come within " +
-                      std::to_string(waited) +
-                      " ms; look at what they do instead, or raise the timeout",
+                  group.who() + " " + call.describe() + ": " + did_not_come(missing, call.timeout) +
+                      "; look at what they do instead, or raise the timeout",
                   missing);
 }
 

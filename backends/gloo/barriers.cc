@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/api/list_of.h"
 #include "backends/gloo/operations.h"
 #include "backends/gloo/slots.h"
 
@@ -52,13 +53,7 @@ class Watch {
 
 Finding missing_ranks(std::vector<int> missing, Duration timeout, bool all) {
   if (!all) missing.erase(missing.begin() + 1, missing.end());
-  std::string what = missing.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < missing.size(); ++i) {
-    what += (i == 0 ? "" : ", ") + std::to_string(missing[i]);
-  }
-  what += " did not come within " +
-          std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count()) +
-          " ms";
+  std::string what = did_not_come(missing, timeout);
   return {CommErrorKind::kTimeout, std::move(missing), what};
 }
 

@@ -102,11 +102,8 @@ Capabilities gloo_capabilities() {
                 {Op::kRecv, "one Gloo message"},
                 {Op::kBarrier, "Gloo's dissemination barrier"},
                 {Op::kMonitoredBarrier, "a message to rank 0 and one back"}};
-  result.dtypes = {DType::kInt8,    DType::kUint8,  DType::kInt32,   DType::kUint32,
-                   DType::kInt64,   DType::kUint64, DType::kFloat16, DType::kBFloat16,
-                   DType::kFloat32, DType::kFloat64};
-  result.reduce_ops = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax,
-                       ReduceOp::kProduct};
+  result.dtypes = every_dtype();
+  result.reduce_ops = every_reduce_op();
   result.custom_elements = true;
   result.same_bits_every_run = true;
   result.same_bits_every_rank = true;

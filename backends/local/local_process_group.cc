@@ -35,11 +35,8 @@ Capabilities local_capabilities() {
                   {Op::kAllToAll, kCopy},
                   {Op::kBarrier, kNothing},
                   {Op::kMonitoredBarrier, kNothing}},
-          .dtypes = {DType::kInt8, DType::kUint8, DType::kInt32, DType::kUint32, DType::kInt64,
-                     DType::kUint64, DType::kFloat16, DType::kBFloat16, DType::kFloat32,
-                     DType::kFloat64},
-          .reduce_ops = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax,
-                         ReduceOp::kProduct},
+          .dtypes = every_dtype(),
+          .reduce_ops = every_reduce_op(),
           .custom_elements = true,
           .same_bits_every_run = true,
           .same_bits_every_rank = true};
