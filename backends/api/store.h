@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,18 @@
 #include "backends/api/time.h"
 
 namespace ddproof {
+
+// A wait for the first of some keys. One task waits; any task of the rank may end it.
+class KeyWatch {
+ public:
+  enum class Outcome { kFound, kEnded, kTimeout };
+
+  virtual ~KeyWatch() = default;
+  // kFound once one of the keys exists; kEnded after end(). After kTimeout it may be called again.
+  virtual Outcome wait(Duration timeout) = 0;
+  // Ends wait(), now or later. Never waits for the server, never throws.
+  virtual void end() = 0;
+};
 
 class Store {
  public:
@@ -23,6 +36,10 @@ class Store {
   virtual std::string get(const std::string& key, Duration timeout) = 0;
   // The value, or empty at once when there is none.
   virtual std::optional<std::string> try_get(const std::string& key) = 0;
+  // The value of each key, in order, all at the same moment; at once, empty for a missing one.
+  // Throws ConfigError when the values together are larger than one value may be.
+  virtual std::vector<std::optional<std::string>> multi_get(
+      const std::vector<std::string>& keys) = 0;
   // Adds to a decimal number (missing counts as 0) and returns the sum. Throws ConfigError when the
   // value is not a number or the sum leaves 63 bits; the value then stays as it was.
   virtual std::int64_t add(const std::string& key, std::int64_t delta) = 0;
@@ -32,6 +49,8 @@ class Store {
                                   const std::string& desired) = 0;
   // Returns when all keys exist.
   virtual void wait(const std::vector<std::string>& keys, Duration timeout) = 0;
+  // Begins to watch for the first of `keys`; see KeyWatch. Must not outlive the store.
+  virtual std::unique_ptr<KeyWatch> watch(const std::vector<std::string>& keys) = 0;
   virtual bool check(const std::vector<std::string>& keys) = 0;
   // True when the key existed.
   virtual bool remove(const std::string& key) = 0;
@@ -39,6 +58,11 @@ class Store {
   // The store sets `key` to `value` when this client goes away without a goodbye (its process
   // died). Destroying the Store is a goodbye. At most one per client; a second replaces the first.
   virtual void set_last_will(const std::string& key, const std::string& value) = 0;
+
+  // This store, for calls that must not take long: one that the server has not answered by
+  // `deadline` throws CommError{kPeerLost}. The timeouts of get() and wait() stay as they are.
+  // Shares everything with this store but a last will; must not outlive it.
+  virtual std::unique_ptr<Store> answering_by(TimePoint deadline) = 0;
 };
 
 }  // namespace ddproof

@@ -65,6 +65,22 @@ std::optional<std::string> KeyValueTable::try_get(const std::string& key) const 
   return found->second;
 }
 
+std::vector<std::optional<std::string>> KeyValueTable::multi_get(
+    const std::vector<std::string>& keys) const {
+  std::vector<std::optional<std::string>> values;
+  std::size_t bytes = 0;
+  for (const std::string& key : keys) {
+    values.push_back(try_get(key));
+    bytes += values.back() ? values.back()->size() : 0;
+    if (bytes > kValueBytesMax) {
+      throw ConfigError("store: multi_get of " + std::to_string(keys.size()) + " keys from " +
+                        quote(keys.front()) + " would return more than " +
+                        std::to_string(kValueBytesMax) + " bytes; ask for fewer keys at once");
+    }
+  }
+  return values;
+}
+
 std::int64_t KeyValueTable::add(const std::string& key, std::int64_t delta) {
   const std::string value = try_get(key).value_or("0");
   const std::string call = "store: add " + std::to_string(delta) + " to key " + quote(key) + ": ";
@@ -104,11 +120,16 @@ std::optional<std::string> KeyValueTable::first_missing(
   return *missing;
 }
 
+bool KeyValueTable::any_present(const std::vector<std::string>& keys) const {
+  return std::ranges::any_of(keys,
+                             [this](const std::string& key) { return values_.contains(key); });
+}
+
 KeyValueTable::Waiter KeyValueTable::when_present(std::vector<std::string> keys,
-                                                  std::function<void()> ready) {
+                                                  std::function<void()> ready, Wish wish) {
   require_keys(keys);
   const Waiter waiter = next_waiter_++;
-  waiting_.emplace(waiter, Waiting{std::move(keys), std::move(ready)});
+  waiting_.emplace(waiter, Waiting{std::move(keys), std::move(ready), wish});
   park_or_call(waiter);
   return waiter;
 }
@@ -116,9 +137,18 @@ KeyValueTable::Waiter KeyValueTable::when_present(std::vector<std::string> keys,
 void KeyValueTable::park_or_call(Waiter waiter) {
   const auto entry = waiting_.find(waiter);
   DDPROOF_CHECK(entry != waiting_.end());
-  if (const auto missing = first_missing(entry->second.keys)) {
-    parked_[*missing].push_back(waiter);
-    return;
+  const std::vector<std::string>& keys = entry->second.keys;
+  if (entry->second.wish == Wish::kAll) {
+    if (const auto missing = first_missing(keys)) {
+      parked_[*missing].insert(waiter);
+      return;
+    }
+  } else {
+    if (!any_present(keys)) {
+      for (const std::string& key : keys) parked_[key].insert(waiter);
+      return;
+    }
+    unpark(waiter, keys);
   }
   const auto ready = std::move(entry->second.ready);
   waiting_.erase(entry);
@@ -128,13 +158,17 @@ void KeyValueTable::park_or_call(Waiter waiter) {
 void KeyValueTable::cancel(Waiter waiter) {
   const auto entry = waiting_.find(waiter);
   if (entry == waiting_.end()) return;
-  for (const std::string& key : entry->second.keys) {
+  unpark(waiter, entry->second.keys);
+  waiting_.erase(entry);
+}
+
+void KeyValueTable::unpark(Waiter waiter, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
     const auto parked = parked_.find(key);
     if (parked == parked_.end()) continue;
-    std::erase(parked->second, waiter);
+    parked->second.erase(waiter);
     if (parked->second.empty()) parked_.erase(parked);
   }
-  waiting_.erase(entry);
 }
 
 CommError missing_key_error(const std::string& who, const std::string& key, Duration timeout) {

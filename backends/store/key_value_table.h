@@ -1,15 +1,16 @@
 // The contents of a store: keys, values, and who waits for which key. Shared by every store, so
 // that all of them answer alike.
 //
-// Invariants: a waiter is called exactly once, when all of its keys exist at the same moment,
-// unless it is cancelled first. Sizes stay within the limits below. Threads: none of its own; the
-// owner guards it.
+// Invariants: a waiter is called exactly once, when all of its keys exist at the same moment (or
+// the first of them, as it wished), unless it is cancelled first. Sizes stay within the limits
+// below. Threads: none of its own; the owner guards it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,13 @@ void require_keys(const std::vector<std::string>& keys);
 class KeyValueTable {
  public:
   using Waiter = std::uint64_t;
+  enum class Wish { kAll, kAny };
 
   // Calls the waiters that this completes before it returns.
   void set(const std::string& key, const std::string& value);
   std::optional<std::string> try_get(const std::string& key) const;
+  // As Store::multi_get; throws ConfigError.
+  std::vector<std::optional<std::string>> multi_get(const std::vector<std::string>& keys) const;
   // As Store::add; throws ConfigError.
   std::int64_t add(const std::string& key, std::int64_t delta);
   // As Store::compare_set.
@@ -44,9 +48,10 @@ class KeyValueTable {
   bool remove(const std::string& key);
   std::int64_t num_keys() const { return static_cast<std::int64_t>(values_.size()); }
 
-  // Calls `ready` as soon as all keys exist: within this call, or within the set() that completes
-  // them. `ready` must not change this table. Requires: 1 to kWaitKeysMax keys.
-  Waiter when_present(std::vector<std::string> keys, std::function<void()> ready);
+  // Calls `ready` as soon as the wish holds: within this call, or within the set() that makes it
+  // so. `ready` must not change this table. Requires: 1 to kWaitKeysMax keys.
+  Waiter when_present(std::vector<std::string> keys, std::function<void()> ready,
+                      Wish wish = Wish::kAll);
   // The waiter will not be called any more; fine when it was called already.
   void cancel(Waiter waiter);
   // The first key that is missing; empty when there is none.
@@ -56,14 +61,19 @@ class KeyValueTable {
   struct Waiting {
     std::vector<std::string> keys;
     std::function<void()> ready;
+    Wish wish = Wish::kAll;
   };
-  // A waiter is parked at one key that is missing; when that key comes, it is called, or parked at
-  // another one. So a set() looks only at those that may go on.
+  // Who waits for all keys is parked at one that is missing; when that key comes, it is called, or
+  // parked at another one. Who waits for any is parked at each. So a set() looks only at those that
+  // may go on.
   void park_or_call(Waiter waiter);
+  // Takes it from wherever it is parked.
+  void unpark(Waiter waiter, const std::vector<std::string>& keys);
+  bool any_present(const std::vector<std::string>& keys) const;
 
   std::map<std::string, std::string> values_;
   std::map<Waiter, Waiting> waiting_;
-  std::map<std::string, std::vector<Waiter>> parked_;
+  std::map<std::string, std::set<Waiter>> parked_;
   Waiter next_waiter_ = 1;
 };
 

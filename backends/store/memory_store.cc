@@ -17,17 +17,19 @@ struct MemoryStore::Arrival {
 // Leaves no waiter behind, also when the wait ends by an exception.
 class MemoryStore::Parked {
  public:
-  Parked(MemoryStoreServer& server, std::vector<std::string> keys, std::shared_ptr<Arrival> arrival)
+  Parked(MemoryStoreServer& server, std::vector<std::string> keys, std::shared_ptr<Arrival> arrival,
+         KeyValueTable::Wish wish)
       : server_(server) {
     MonitorLock lock(*server_.lock_);
     KeyValueTable& table = server_.table_;
     const std::string key = keys.front();
-    waiter_ = table.when_present(std::move(keys), [&table, key, arrival] {
+    const auto arrive = [&table, key, arrival] {
       MonitorLock arrival_lock(*arrival->monitor);
-      arrival->value = *table.try_get(key);
+      arrival->value = table.try_get(key).value_or("");
       arrival->arrived = true;
       arrival->monitor->notify_all();
-    });
+    };
+    waiter_ = table.when_present(std::move(keys), arrive, wish);
   }
   ~Parked() {
     MonitorLock lock(*server_.lock_);
@@ -39,6 +41,42 @@ class MemoryStore::Parked {
  private:
   MemoryStoreServer& server_;
   KeyValueTable::Waiter waiter_ = 0;
+};
+
+class MemoryStore::Watch final : public KeyWatch {
+ public:
+  Watch(std::shared_ptr<MemoryStoreServer> server, Runtime& runtime,
+        const std::vector<std::string>& keys)
+      : server_(std::move(server)),
+        runtime_(runtime),
+        reason_("one of " + std::to_string(keys.size()) + " store keys"),
+        arrival_(std::make_shared<Arrival>(runtime)),
+        parked_(*server_, keys, arrival_, KeyValueTable::Wish::kAny) {}
+
+  Outcome wait(Duration timeout) override {
+    const TimePoint deadline = deadline_after(runtime_.now(), timeout);
+    MonitorLock lock(*arrival_->monitor);
+    bool in_time = true;
+    while (!arrival_->arrived && !ended_ && in_time) {
+      in_time = arrival_->monitor->wait(deadline, {reason_, CallSite::current(), {}, true});
+    }
+    if (ended_) return Outcome::kEnded;
+    return arrival_->arrived ? Outcome::kFound : Outcome::kTimeout;
+  }
+
+  void end() override {
+    MonitorLock lock(*arrival_->monitor);
+    ended_ = true;
+    arrival_->monitor->notify_all();
+  }
+
+ private:
+  std::shared_ptr<MemoryStoreServer> server_;
+  Runtime& runtime_;
+  std::string reason_;
+  bool ended_ = false;  // guarded by the arrival's monitor
+  std::shared_ptr<Arrival> arrival_;
+  Parked parked_;
 };
 
 MemoryStore::MemoryStore(std::shared_ptr<MemoryStoreServer> server, Runtime& runtime)
@@ -57,6 +95,13 @@ std::optional<std::string> MemoryStore::try_get(const std::string& key) {
   require_key(key);
   MonitorLock lock(*server_->lock_);
   return server_->table_.try_get(key);
+}
+
+std::vector<std::optional<std::string>> MemoryStore::multi_get(
+    const std::vector<std::string>& keys) {
+  require_keys(keys);
+  MonitorLock lock(*server_->lock_);
+  return server_->table_.multi_get(keys);
 }
 
 std::int64_t MemoryStore::add(const std::string& key, std::int64_t delta) {
@@ -81,7 +126,7 @@ std::string MemoryStore::wait_for(const std::vector<std::string>& keys, Duration
   require_keys(keys);
   const TimePoint deadline = deadline_after(runtime_.now(), timeout);
   const auto arrival = std::make_shared<Arrival>(runtime_);
-  const Parked parked(*server_, keys, arrival);
+  const Parked parked(*server_, keys, arrival, KeyValueTable::Wish::kAll);
   const std::string reason = "store key \"" + keys[0] + "\"";
   {
     MonitorLock lock(*arrival->monitor);
@@ -95,6 +140,10 @@ std::string MemoryStore::wait_for(const std::vector<std::string>& keys, Duration
   MonitorLock arrival_lock(*arrival->monitor);
   if (arrival->arrived) return std::move(arrival->value);  // it came between the two locks
   throw missing_key_error("store [in process]", *server_->table_.first_missing(keys), timeout);
+}
+
+std::unique_ptr<KeyWatch> MemoryStore::watch(const std::vector<std::string>& keys) {
+  return std::make_unique<Watch>(server_, runtime_, keys);
 }
 
 bool MemoryStore::check(const std::vector<std::string>& keys) {
@@ -119,6 +168,10 @@ void MemoryStore::set_last_will(const std::string& key, const std::string& value
   require_value(key, value);
   MonitorLock lock(*server_->lock_);
   will_ = Will{key, value};
+}
+
+std::unique_ptr<Store> MemoryStore::answering_by(TimePoint) {
+  return std::make_unique<MemoryStore>(server_, runtime_);  // it always answers at once
 }
 
 void MemoryStore::die() {

@@ -35,14 +35,17 @@ class MemoryStore : public Store {
   void set(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, Duration timeout) override;
   std::optional<std::string> try_get(const std::string& key) override;
+  std::vector<std::optional<std::string>> multi_get(const std::vector<std::string>& keys) override;
   std::int64_t add(const std::string& key, std::int64_t delta) override;
   std::string compare_set(const std::string& key, const std::string& expected,
                           const std::string& desired) override;
   void wait(const std::vector<std::string>& keys, Duration timeout) override;
+  std::unique_ptr<KeyWatch> watch(const std::vector<std::string>& keys) override;
   bool check(const std::vector<std::string>& keys) override;
   bool remove(const std::string& key) override;
   std::int64_t num_keys() override;
   void set_last_will(const std::string& key, const std::string& value) override;
+  std::unique_ptr<Store> answering_by(TimePoint deadline) override;
 
   // This client's process died: carries out its last will. Destroying the store instead is a
   // goodbye.
@@ -51,6 +54,7 @@ class MemoryStore : public Store {
  private:
   struct Arrival;
   class Parked;
+  class Watch;
   // Returns the value of the first key at the moment when all existed.
   std::string wait_for(const std::vector<std::string>& keys, Duration timeout);
 

@@ -105,6 +105,11 @@ std::string encode(const Response& response) {
   writer.number(static_cast<std::uint8_t>(response.status));
   writer.string(response.value);
   writer.number(response.number);
+  writer.number(static_cast<std::uint32_t>(response.values.size()));
+  for (const auto& value : response.values) {
+    writer.number(static_cast<std::uint8_t>(value ? 1 : 0));
+    if (value) writer.string(*value);
+  }
   return writer.finish();
 }
 
@@ -137,6 +142,12 @@ std::optional<Response> decode_response(std::string_view body) {
   response.status = static_cast<Status>(status);
   response.value = reader.string();
   response.number = reader.number<std::int64_t>();
+  const auto value_count = reader.number<std::uint32_t>();
+  for (std::uint32_t i = 0; i < value_count && reader.ok(); ++i) {
+    const auto present = reader.number<std::uint8_t>();
+    if (present > 1) return std::nullopt;
+    response.values.push_back(present == 1 ? std::optional(reader.string()) : std::nullopt);
+  }
   if (!reader.finished()) return std::nullopt;
   return response;
 }

@@ -5,12 +5,13 @@
 //            any difference both sides close.
 //   request  u32 size of the body, then the body: operation (u8), keys (u32 count, strings), value
 //            and expected (strings), delta (i64)
-//   response u32 size of the body, then the body: status (u8), value (string), number (i64)
+//   response u32 size of the body, then the body: status (u8), value (string), number (i64), values
+//            (u32 count, each 0 (u8) for none or 1 and a string)
 //   string   u32 size, bytes. All numbers little-endian.
 //
-// One request at a time per connection: a client sends the next one after the response. While kGet
-// or kWait is pending it may send kCancel, which has no response of its own: the pending call is
-// answered either way, with kCancelled unless its answer was on the way.
+// One request at a time per connection: a client sends the next one after the response. While kGet,
+// kWait or kWaitAny is pending it may send kCancel, which has no response of its own: the pending
+// call is answered either way, with kCancelled unless its answer was on the way.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@
 
 namespace ddproof::protocol {
 
-inline constexpr std::uint16_t kVersion = 1;
+inline constexpr std::uint16_t kVersion = 2;
 // Larger than any legal set or compare_set; a larger one closes the connection.
 inline constexpr std::size_t kBodyBytesMax = 33 * 1024 * 1024;
 inline constexpr std::size_t kSizeBytes = 4;
@@ -43,6 +44,8 @@ enum class Operation : std::uint8_t {
   kRemove,
   kNumKeys,
   kSetLastWill,
+  kMultiGet,
+  kWaitAny,
   kCancel,
   kGoodbye,
 };
@@ -58,14 +61,15 @@ struct Request {
 enum class Status : std::uint8_t {
   kOk,
   kMissing,    // try_get: no such key
-  kCancelled,  // get, wait: cancelled; value is the first key that is missing
+  kCancelled,  // get, wait, wait_any: cancelled; value is the first key that is missing
   kRefused,    // ConfigError with the text in value
 };
 
 struct Response {
   Status status = Status::kOk;
-  std::string value;        // get, try_get, compare_set
-  std::int64_t number = 0;  // add, num_keys; check and remove: 0 or 1
+  std::string value;                               // get, try_get, compare_set
+  std::int64_t number = 0;                         // add, num_keys; check and remove: 0 or 1
+  std::vector<std::optional<std::string>> values;  // multi_get
 };
 
 // Size and body, ready to send.

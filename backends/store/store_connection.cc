@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/api/error.h"
+#include "backends/store/host_and_port.h"
 #include "backends/store/socket_options.h"
 
 namespace ddproof {
@@ -20,9 +21,7 @@ std::string reason(const ErrorCode& error) {
 }  // namespace
 
 std::string describe_store(const TcpStoreOptions& options) {
-  const bool ipv6 = options.host.find(':') != std::string::npos;
-  return "store [tcp " + (ipv6 ? "[" + options.host + "]" : options.host) + ":" +
-         std::to_string(options.port) + "]";
+  return "store [tcp " + host_and_port(options.host, options.port) + "]";
 }
 
 StoreConnection::StoreConnection(const TcpStoreOptions& options, Duration timeout)
@@ -32,10 +31,14 @@ StoreConnection::StoreConnection(const TcpStoreOptions& options, Duration timeou
   greet(timeout);
 }
 
-bool StoreConnection::run(Duration timeout) {
+void StoreConnection::run_io(Duration timeout) {
   io_.restart();
   // Asio adds the timeout to its clock, so kForever would overflow; nobody waits for a century.
   io_.run_for(std::min<Duration>(timeout, std::chrono::hours(24 * 365 * 100)));
+}
+
+bool StoreConnection::run(Duration timeout) {
+  run_io(timeout);
   if (progress_ != Progress::kDone) return false;
   progress_ = Progress::kIdle;
   return true;
@@ -84,7 +87,8 @@ void StoreConnection::greet(Duration timeout) {
                     "; use the same ddproof everywhere");
 }
 
-void StoreConnection::send(const protocol::Request& request, const std::string& call) {
+void StoreConnection::send(const protocol::Request& request, Duration timeout,
+                           const std::string& call) {
   const std::string bytes = protocol::encode(request);
   bool sent = false;
   ErrorCode error;
@@ -93,8 +97,7 @@ void StoreConnection::send(const protocol::Request& request, const std::string& 
     sent = true;
     io_.stop();  // a response may be pending as well
   });
-  io_.restart();
-  io_.run_for(std::min<Duration>(options_.answer_timeout, std::chrono::hours(24 * 365 * 100)));
+  run_io(timeout);
   if (!sent) {
     ErrorCode ignored;
     socket_.close(ignored);
@@ -130,6 +133,10 @@ void StoreConnection::read_body() {
   body_.resize(protocol::decode_size(size_));
   asio::async_read(socket_, asio::buffer(body_),
                    [this](const ErrorCode& error, std::size_t) { finish(error); });
+}
+
+void StoreConnection::interrupt() {
+  asio::post(io_, [this] { io_.stop(); });
 }
 
 void StoreConnection::say_goodbye() noexcept {

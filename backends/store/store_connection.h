@@ -1,6 +1,6 @@
 // One connection of a TCP store's client: connect, send, receive, each with a deadline. Looking up
 // the host's name has none: the system's resolver blocks for as long as it is set to try.
-// Used by one task at a time.
+// Used by one task at a time, but for interrupt().
 #pragma once
 
 #include <chrono>
@@ -23,17 +23,22 @@ class StoreConnection {
   StoreConnection(const TcpStoreOptions& options, Duration timeout);
 
   // Both throw CommError{kPeerLost} when the connection broke. `call` is for its text.
-  // send() also when the server takes longer than the answer timeout to accept the bytes.
-  void send(const protocol::Request& request, const std::string& call);
-  // Empty when `timeout` passed; a later receive() goes on with the same response.
+  // send() also when the server takes longer than `timeout` to accept the bytes.
+  void send(const protocol::Request& request, Duration timeout, const std::string& call);
+  // Empty when `timeout` passed or it was interrupted; a later receive() goes on with the same
+  // response.
   std::optional<protocol::Response> receive(Duration timeout, const std::string& call);
+
+  // Makes the receive() in progress, or else the next one, return at once. From any task.
+  void interrupt();
 
   // Tells the server that this end is intended. Never throws.
   void say_goodbye() noexcept;
 
  private:
   enum class Progress { kIdle, kPending, kDone };
-  // Runs the operation in progress; false when `timeout` passed before it was done.
+  void run_io(Duration timeout);
+  // Runs the operation in progress; false when it was not done within `timeout`.
   bool run(Duration timeout);
   void connect(Duration timeout);
   void greet(Duration timeout);

@@ -12,14 +12,32 @@ using protocol::Request;
 using protocol::Response;
 using protocol::Status;
 
-StoreSession::StoreSession(Tcp::socket socket, KeyValueTable& table, std::shared_ptr<int> sessions)
+int SessionCount::now() const {
+  MonitorLock lock(*monitor_);
+  return count_;
+}
+
+void SessionCount::add(int difference) {
+  MonitorLock lock(*monitor_);
+  count_ += difference;
+  if (count_ == 0) monitor_->notify_all();
+}
+
+void SessionCount::wait_for_none(TimePoint deadline) {
+  MonitorLock lock(*monitor_);
+  while (count_ > 0 && monitor_->wait(deadline, {"clients to leave the store", {}, {}})) {
+  }
+}
+
+StoreSession::StoreSession(Tcp::socket socket, KeyValueTable& table,
+                           std::shared_ptr<SessionCount> sessions)
     : socket_(std::move(socket)), table_(table), sessions_(std::move(sessions)) {
-  ++*sessions_;
+  sessions_->add(1);
 }
 
 StoreSession::~StoreSession() {
   if (waiting_) table_.cancel(waiting_->waiter);
-  --*sessions_;
+  sessions_->add(-1);
 }
 
 void StoreSession::start() {
@@ -74,34 +92,36 @@ void StoreSession::handle(const Request& request) {
     case Operation::kCancel: cancel_wait(); break;
     default:
       try {
-        if (request.operation == Operation::kGet || request.operation == Operation::kWait) {
+        if (request.operation == Operation::kGet || request.operation == Operation::kWait ||
+            request.operation == Operation::kWaitAny) {
           begin_wait(request);
         } else {
           respond(execute(request));
         }
       } catch (const ConfigError& error) {
-        respond({Status::kRefused, error.what(), 0});
+        respond({.status = Status::kRefused, .value = error.what()});
       }
   }
   read_request();
 }
 
 Response StoreSession::execute(const Request& request) {
-  if (request.operation == Operation::kNumKeys) return {Status::kOk, "", table_.num_keys()};
+  if (request.operation == Operation::kNumKeys) return {.number = table_.num_keys()};
   require_keys(request.keys);
   const std::string& key = request.keys[0];
   switch (request.operation) {
     case Operation::kSet: table_.set(key, request.value); return {};
     case Operation::kTryGet: {
       auto value = table_.try_get(key);
-      if (!value) return {Status::kMissing, "", 0};
-      return {Status::kOk, std::move(*value), 0};
+      if (!value) return {.status = Status::kMissing};
+      return {.value = std::move(*value)};
     }
-    case Operation::kAdd: return {Status::kOk, "", table_.add(key, request.delta)};
+    case Operation::kMultiGet: return {.values = table_.multi_get(request.keys)};
+    case Operation::kAdd: return {.number = table_.add(key, request.delta)};
     case Operation::kCompareSet:
-      return {Status::kOk, table_.compare_set(key, request.expected, request.value), 0};
-    case Operation::kCheck: return {Status::kOk, "", table_.check(request.keys) ? 1 : 0};
-    case Operation::kRemove: return {Status::kOk, "", table_.remove(key) ? 1 : 0};
+      return {.value = table_.compare_set(key, request.expected, request.value)};
+    case Operation::kCheck: return {.number = table_.check(request.keys) ? 1 : 0};
+    case Operation::kRemove: return {.number = table_.remove(key) ? 1 : 0};
     case Operation::kSetLastWill:
       require_value(key, request.value);
       will_ = Will{key, request.value};
@@ -116,12 +136,15 @@ void StoreSession::begin_wait(const Request& request) {
   require_keys(request.keys);
   waiting_ = Waiting{request.keys, 0};
   const bool wants_value = request.operation == Operation::kGet;
+  const auto wish = request.operation == Operation::kWaitAny ? KeyValueTable::Wish::kAny
+                                                             : KeyValueTable::Wish::kAll;
   // The waiter must not keep the session alive: its end cancels the waiter.
-  const auto waiter = table_.when_present(request.keys, [this, wants_value] {
+  const auto answer = [this, wants_value] {
     std::string value = wants_value ? *table_.try_get(waiting_->keys[0]) : "";
     waiting_.reset();
-    respond({Status::kOk, std::move(value), 0});
-  });
+    respond({.value = std::move(value)});
+  };
+  const auto waiter = table_.when_present(request.keys, answer, wish);
   if (waiting_) waiting_->waiter = waiter;
 }
 
@@ -130,7 +153,7 @@ void StoreSession::cancel_wait() {
   table_.cancel(waiting_->waiter);
   const std::string missing = table_.first_missing(waiting_->keys).value_or("");
   waiting_.reset();
-  respond({Status::kCancelled, missing, 0});
+  respond({.status = Status::kCancelled, .value = missing});
 }
 
 void StoreSession::respond(const Response& response) {

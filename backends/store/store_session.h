@@ -8,16 +8,31 @@
 #include <optional>
 #include <string>
 
+#include "backends/api/runtime.h"
 #include "backends/store/asio.h"
 #include "backends/store/key_value_table.h"
 #include "backends/store/protocol.h"
 
 namespace ddproof {
 
+// How many sessions there are. Any task.
+class SessionCount {
+ public:
+  explicit SessionCount(Runtime& runtime) : monitor_(runtime.make_monitor()) {}
+  int now() const;
+  void add(int difference);
+  // Returns when there is none or when the deadline passed.
+  void wait_for_none(TimePoint deadline);
+
+ private:
+  std::unique_ptr<Monitor> monitor_;  // guards count_
+  int count_ = 0;
+};
+
 class StoreSession : public std::enable_shared_from_this<StoreSession> {
  public:
   // Counts itself in `sessions` while it lives. `table` must outlive it.
-  StoreSession(Tcp::socket socket, KeyValueTable& table, std::shared_ptr<int> sessions);
+  StoreSession(Tcp::socket socket, KeyValueTable& table, std::shared_ptr<SessionCount> sessions);
   ~StoreSession();
   StoreSession(const StoreSession&) = delete;
   StoreSession& operator=(const StoreSession&) = delete;
@@ -50,7 +65,7 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
 
   Tcp::socket socket_;
   KeyValueTable& table_;
-  std::shared_ptr<int> sessions_;
+  std::shared_ptr<SessionCount> sessions_;
   protocol::Hello hello_{};
   std::array<char, protocol::kSizeBytes> size_{};
   std::string body_;

@@ -1,5 +1,7 @@
 #include "backends/store/tcp_store.h"
 
+#include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "backends/api/error.h"
@@ -14,7 +16,8 @@ using protocol::Response;
 using protocol::Status;
 using ConnectionPtr = std::unique_ptr<StoreConnection>;
 
-// The connections, and one call on one of them.
+// The connections, and one call on one of them. `deadline` bounds the answer, as the options'
+// answer timeout does.
 class TcpStore::Client {
  public:
   Client(Runtime& runtime, const TcpStoreOptions& options)
@@ -27,21 +30,22 @@ class TcpStore::Client {
     if (will_) will_->say_goodbye();
   }
 
-  Response call(const Request& request, const std::string& name) {
-    ConnectionPtr connection = take();
-    Response response = exchange(*connection, request, name);
+  Response call(const Request& request, const std::string& name, TimePoint deadline) {
+    const TimePoint end = answer_end(deadline);
+    ConnectionPtr connection = take(end);
+    Response response = exchange(*connection, request, name, end);
     give_back(std::move(connection));
     return checked(std::move(response));
   }
 
   // As call(), but waits for the answer up to `timeout`.
-  Response wait(const Request& request, const std::string& name, Duration timeout) {
-    ConnectionPtr connection = take();
-    connection->send(request, name);
+  Response wait(const Request& request, const std::string& name, Duration timeout,
+                TimePoint deadline) {
+    ConnectionPtr connection = send(request, name, deadline);
     auto response = connection->receive(timeout, name);
     if (!response) {
-      connection->send({.operation = Operation::kCancel}, name);
-      response = answer(*connection, name);
+      response =
+          exchange(*connection, {.operation = Operation::kCancel}, name, answer_end(deadline));
     }
     give_back(std::move(connection));
     if (response->status == Status::kCancelled) {
@@ -50,15 +54,34 @@ class TcpStore::Client {
     return checked(std::move(*response));
   }
 
-  void set_last_will(const Request& request) {
+  // Sends a request; the caller receives the answer on the connection that is returned.
+  ConnectionPtr send(const Request& request, const std::string& name, TimePoint deadline) {
+    const TimePoint end = answer_end(deadline);
+    ConnectionPtr connection = take(end);
+    connection->send(request, end - runtime_.now(), name);
+    return connection;
+  }
+
+  void give_back(ConnectionPtr connection) {
     MonitorLock lock(*monitor_);
-    if (!will_) will_ = connect_again();
-    checked(exchange(*will_, request, "set_last_will"));
+    idle_.push_back(std::move(connection));
+  }
+
+  void set_last_will(const Request& request, TimePoint deadline) {
+    const TimePoint end = answer_end(deadline);
+    MonitorLock lock(*monitor_);
+    if (!will_) will_ = connect_again(end);
+    checked(exchange(*will_, request, "set_last_will", end));
   }
 
   void die() {
     idle_.clear();
     will_.reset();
+  }
+
+  static Response checked(Response response) {
+    if (response.status == Status::kRefused) throw ConfigError(response.value);
+    return response;
   }
 
  private:
@@ -83,9 +106,9 @@ class TcpStore::Client {
   }
 
   // One more connection to a server that was there: no second try.
-  ConnectionPtr connect_again() {
+  ConnectionPtr connect_again(TimePoint end) {
     try {
-      return std::make_unique<StoreConnection>(options_, options_.answer_timeout);
+      return std::make_unique<StoreConnection>(options_, end - runtime_.now());
     } catch (const StoreConnection::ConnectFailed& failure) {
       throw CommError(CommErrorKind::kPeerLost,
                       describe_store(options_) + ": cannot be reached any more (" + failure.why +
@@ -93,7 +116,11 @@ class TcpStore::Client {
     }
   }
 
-  ConnectionPtr take() {
+  TimePoint answer_end(TimePoint deadline) const {
+    return std::min(deadline, deadline_after(runtime_.now(), options_.answer_timeout));
+  }
+
+  ConnectionPtr take(TimePoint end) {
     {
       MonitorLock lock(*monitor_);
       if (!idle_.empty()) {
@@ -102,30 +129,17 @@ class TcpStore::Client {
         return connection;
       }
     }
-    return connect_again();
+    return connect_again(end);
   }
 
-  void give_back(ConnectionPtr connection) {
-    MonitorLock lock(*monitor_);
-    idle_.push_back(std::move(connection));
-  }
-
-  Response answer(StoreConnection& connection, const std::string& name) {
-    auto response = connection.receive(options_.answer_timeout, name);
+  Response exchange(StoreConnection& connection, const Request& request, const std::string& name,
+                    TimePoint end) {
+    connection.send(request, end - runtime_.now(), name);
+    auto response = connection.receive(end - runtime_.now(), name);
     if (response) return std::move(*response);
     throw CommError(CommErrorKind::kPeerLost,
                     describe_store(options_) + " " + name + ": the server does not answer" +
                         "; see whether the process that hosts the store is alive");
-  }
-
-  Response exchange(StoreConnection& connection, const Request& request, const std::string& name) {
-    connection.send(request, name);
-    return answer(connection, name);
-  }
-
-  static Response checked(Response response) {
-    if (response.status == Status::kRefused) throw ConfigError(response.value);
-    return response;
   }
 
   Runtime& runtime_;
@@ -135,32 +149,79 @@ class TcpStore::Client {
   ConnectionPtr will_;
 };
 
+// Has a connection of its own, so that ending it needs nobody's answer.
+class TcpStore::Watch final : public KeyWatch {
+ public:
+  Watch(std::shared_ptr<Client> client, ConnectionPtr connection)
+      : client_(std::move(client)), connection_(std::move(connection)) {}
+  ~Watch() override {
+    if (answered_) {
+      client_->give_back(std::move(connection_));
+    } else {
+      connection_->say_goodbye();
+    }
+  }
+
+  Outcome wait(Duration timeout) override {
+    if (ended_) return Outcome::kEnded;
+    auto response = connection_->receive(timeout, "watch");
+    if (ended_) return Outcome::kEnded;
+    if (!response) return Outcome::kTimeout;
+    answered_ = true;
+    Client::checked(std::move(*response));
+    return Outcome::kFound;
+  }
+
+  void end() override {
+    ended_ = true;
+    connection_->interrupt();
+  }
+
+ private:
+  std::shared_ptr<Client> client_;  // its options are the connection's
+  ConnectionPtr connection_;
+  bool answered_ = false;
+  std::atomic<bool> ended_ = false;
+};
+
 TcpStore::TcpStore(Runtime& runtime, const TcpStoreOptions& options)
-    : client_(std::make_unique<Client>(runtime, options)) {}
+    : client_(std::make_shared<Client>(runtime, options)) {}
+
+TcpStore::TcpStore(std::shared_ptr<Client> client, TimePoint deadline)
+    : client_(std::move(client)), deadline_(deadline) {}
 
 TcpStore::~TcpStore() = default;
 
 void TcpStore::set(const std::string& key, const std::string& value) {
   require_key(key);
   require_value(key, value);
-  client_->call({.operation = Operation::kSet, .keys = {key}, .value = value}, "set");
+  client_->call({.operation = Operation::kSet, .keys = {key}, .value = value}, "set", deadline_);
 }
 
 std::string TcpStore::get(const std::string& key, Duration timeout) {
   require_key(key);
-  return client_->wait({.operation = Operation::kGet, .keys = {key}}, "get", timeout).value;
+  const Request request{.operation = Operation::kGet, .keys = {key}};
+  return client_->wait(request, "get", timeout, deadline_).value;
 }
 
 std::optional<std::string> TcpStore::try_get(const std::string& key) {
   require_key(key);
-  Response response = client_->call({.operation = Operation::kTryGet, .keys = {key}}, "try_get");
+  Response response =
+      client_->call({.operation = Operation::kTryGet, .keys = {key}}, "try_get", deadline_);
   if (response.status == Status::kMissing) return std::nullopt;
   return std::move(response.value);
 }
 
+std::vector<std::optional<std::string>> TcpStore::multi_get(const std::vector<std::string>& keys) {
+  require_keys(keys);
+  const Request request{.operation = Operation::kMultiGet, .keys = keys};
+  return client_->call(request, "multi_get", deadline_).values;
+}
+
 std::int64_t TcpStore::add(const std::string& key, std::int64_t delta) {
   require_key(key);
-  return client_->call({.operation = Operation::kAdd, .keys = {key}, .delta = delta}, "add").number;
+  const Request request{.operation = Operation::kAdd, .keys = {key}, .delta = delta};
+  return client_->call(request, "add", deadline_).number;
 }
 
 std::string TcpStore::compare_set(const std::string& key, const std::string& expected,
@@ -168,38 +229,47 @@ std::string TcpStore::compare_set(const std::string& key, const std::string& exp
   require_key(key);
   require_value(key, desired);
   require_value(key, expected);
-  return client_
-      ->call({.operation = Operation::kCompareSet,
-              .keys = {key},
-              .value = desired,
-              .expected = expected},
-             "compare_set")
-      .value;
+  const Request request{
+      .operation = Operation::kCompareSet, .keys = {key}, .value = desired, .expected = expected};
+  return client_->call(request, "compare_set", deadline_).value;
 }
 
 void TcpStore::wait(const std::vector<std::string>& keys, Duration timeout) {
   require_keys(keys);
-  client_->wait({.operation = Operation::kWait, .keys = keys}, "wait", timeout);
+  client_->wait({.operation = Operation::kWait, .keys = keys}, "wait", timeout, deadline_);
+}
+
+std::unique_ptr<KeyWatch> TcpStore::watch(const std::vector<std::string>& keys) {
+  require_keys(keys);
+  const Request request{.operation = Operation::kWaitAny, .keys = keys};
+  return std::make_unique<Watch>(client_, client_->send(request, "watch", deadline_));
 }
 
 bool TcpStore::check(const std::vector<std::string>& keys) {
   require_keys(keys);
-  return client_->call({.operation = Operation::kCheck, .keys = keys}, "check").number != 0;
+  const Request request{.operation = Operation::kCheck, .keys = keys};
+  return client_->call(request, "check", deadline_).number != 0;
 }
 
 bool TcpStore::remove(const std::string& key) {
   require_key(key);
-  return client_->call({.operation = Operation::kRemove, .keys = {key}}, "remove").number != 0;
+  const Request request{.operation = Operation::kRemove, .keys = {key}};
+  return client_->call(request, "remove", deadline_).number != 0;
 }
 
 std::int64_t TcpStore::num_keys() {
-  return client_->call({.operation = Operation::kNumKeys}, "num_keys").number;
+  return client_->call({.operation = Operation::kNumKeys}, "num_keys", deadline_).number;
 }
 
 void TcpStore::set_last_will(const std::string& key, const std::string& value) {
   require_key(key);
   require_value(key, value);
-  client_->set_last_will({.operation = Operation::kSetLastWill, .keys = {key}, .value = value});
+  client_->set_last_will({.operation = Operation::kSetLastWill, .keys = {key}, .value = value},
+                         deadline_);
+}
+
+std::unique_ptr<Store> TcpStore::answering_by(TimePoint deadline) {
+  return std::unique_ptr<Store>(new TcpStore(client_, deadline));
 }
 
 void TcpStore::die() { client_->die(); }

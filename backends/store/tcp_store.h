@@ -1,10 +1,11 @@
 // The key-value store's client over TCP. See tcp_store_server.h and protocol.h.
 //
-// Invariants: a call uses one connection alone; a task that finds all of them busy opens another
-// one, so that a task may set a key while another one waits. The last will has a connection of its
-// own. Errors, besides those of Store: after the server closed a connection, or did not answer
-// within `answer_timeout`, the call throws CommError{kPeerLost}; it is not tried again, since it
-// may have been carried out. Threads: any task of the rank; destroy when no call is running.
+// Invariants: a call uses one connection alone, and so does a watch; a task that finds all of them
+// busy opens another one, so that a task may set a key while another one waits. The last will has a
+// connection of its own. Errors, besides those of Store: after the server closed a connection, or
+// did not answer within `answer_timeout`, the call throws CommError{kPeerLost}; it is not tried
+// again, since it may have been carried out. Threads: any task of the rank; destroy when no call is
+// running.
 #pragma once
 
 #include <cstdint>
@@ -41,21 +42,28 @@ class TcpStore : public Store {
   void set(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, Duration timeout) override;
   std::optional<std::string> try_get(const std::string& key) override;
+  std::vector<std::optional<std::string>> multi_get(const std::vector<std::string>& keys) override;
   std::int64_t add(const std::string& key, std::int64_t delta) override;
   std::string compare_set(const std::string& key, const std::string& expected,
                           const std::string& desired) override;
   void wait(const std::vector<std::string>& keys, Duration timeout) override;
+  std::unique_ptr<KeyWatch> watch(const std::vector<std::string>& keys) override;
   bool check(const std::vector<std::string>& keys) override;
   bool remove(const std::string& key) override;
   std::int64_t num_keys() override;
   void set_last_will(const std::string& key, const std::string& value) override;
+  std::unique_ptr<Store> answering_by(TimePoint deadline) override;
 
   // Closes the connections without a goodbye, as when the process dies. No call may follow.
   void die();
 
  private:
   class Client;
-  std::unique_ptr<Client> client_;
+  class Watch;
+  TcpStore(std::shared_ptr<Client> client, TimePoint deadline);
+
+  std::shared_ptr<Client> client_;
+  TimePoint deadline_ = kForever;  // of every answer
 };
 
 }  // namespace ddproof

@@ -4,18 +4,16 @@
 #include <vector>
 
 #include "backends/api/error.h"
+#include "backends/store/host_and_port.h"
 #include "backends/store/store_session.h"
 
 namespace ddproof {
 namespace {
 
-std::string describe(const std::string& host, std::uint16_t port) {
-  const bool ipv6 = host.find(':') != std::string::npos;
-  return (ipv6 ? "[" + host + "]" : host.empty() ? "*" : host) + ":" + std::to_string(port);
-}
-
 [[noreturn]] void cannot_listen(const TcpStoreServerOptions& options, const ErrorCode& error) {
-  const std::string what = "store server: " + describe(options.host, options.port) + " ";
+  const std::string what =
+      "store server: " + host_and_port(options.host.empty() ? "*" : options.host, options.port) +
+      " ";
   if (error == asio::error::address_in_use) {
     const std::string holder = options.port_holder ? options.port_holder(options.port) : "";
     throw ConfigError(what + "is in use" + (holder.empty() ? "" : " by " + holder) +
@@ -59,8 +57,11 @@ ErrorCode listen(Tcp::acceptor& acceptor, const Tcp::endpoint& endpoint, bool ev
 
 class TcpStoreServer::Service {
  public:
-  explicit Service(const TcpStoreServerOptions& options)
-      : connections_max_(options.connections_max), acceptor_(io_), pause_(io_) {
+  Service(Runtime& runtime, const TcpStoreServerOptions& options)
+      : connections_max_(options.connections_max),
+        sessions_(std::make_shared<SessionCount>(runtime)),
+        acceptor_(io_),
+        pause_(io_) {
     ErrorCode error;
     for (const Tcp::endpoint& endpoint : endpoints_of(io_, options)) {
       error = listen(acceptor_, endpoint, options.host.empty());
@@ -74,12 +75,13 @@ class TcpStoreServer::Service {
   std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
   void run() { io_.run(); }
   void stop() { io_.stop(); }
+  SessionCount& sessions() { return *sessions_; }
 
  private:
   void accept() {
     acceptor_.async_accept([this](const ErrorCode& error, Tcp::socket socket) {
       if (error) return accept_later();
-      if (*sessions_ < connections_max_) {
+      if (sessions_->now() < connections_max_) {
         std::make_shared<StoreSession>(std::move(socket), table_, sessions_)->start();
       }
       accept();
@@ -94,7 +96,7 @@ class TcpStoreServer::Service {
 
   const int connections_max_;
   KeyValueTable table_;
-  std::shared_ptr<int> sessions_ = std::make_shared<int>(0);
+  std::shared_ptr<SessionCount> sessions_;
   // After the table: destroying the context destroys sessions, which cancel their waiters.
   asio::io_context io_{1};
   Tcp::acceptor acceptor_;
@@ -102,8 +104,14 @@ class TcpStoreServer::Service {
 };
 
 TcpStoreServer::TcpStoreServer(Runtime& runtime, const TcpStoreServerOptions& options)
-    : service_(std::make_unique<Service>(options)), port_(service_->port()) {
+    : runtime_(runtime),
+      service_(std::make_unique<Service>(runtime, options)),
+      port_(service_->port()) {
   task_ = runtime.spawn("store server", [this] { service_->run(); });
+}
+
+void TcpStoreServer::wait_for_clients_to_leave(Duration timeout) {
+  service_->sessions().wait_for_none(deadline_after(runtime_.now(), timeout));
 }
 
 TcpStoreServer::~TcpStoreServer() {

@@ -35,8 +35,12 @@ class TcpStoreServer {
 
   std::uint16_t port() const { return port_; }
 
+  // Returns when no client is connected, whether it left or died, or when `timeout` passed.
+  void wait_for_clients_to_leave(Duration timeout);
+
  private:
   class Service;
+  Runtime& runtime_;
   std::unique_ptr<Service> service_;
   std::unique_ptr<Task> task_;
   std::uint16_t port_ = 0;

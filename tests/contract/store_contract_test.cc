@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -155,6 +156,71 @@ TEST_P(StoreContract, WaitReturnsWhenAllKeysExistAtOnce) {
   for (const char* key : {"c", "a", "b"}) store_->set(key, "");
   waiter->join();
   EXPECT_TRUE(all_there);
+}
+
+TEST_P(StoreContract, AWatchFindsTheFirstOfItsKeys) {
+  using Outcome = KeyWatch::Outcome;
+  const std::unique_ptr<KeyWatch> watch = store_->watch({"a", "b", "b"});
+  EXPECT_EQ(watch->wait(milliseconds(1)), Outcome::kTimeout);
+  Outcome outcome = Outcome::kEnded;
+  const std::unique_ptr<Task> waiter =
+      runtime_.spawn("waiter", [&] { outcome = watch->wait(kForever); });
+  store_->set("c", "");
+  store_->set("b", "");
+  waiter->join();
+  EXPECT_EQ(outcome, Outcome::kFound);
+  EXPECT_EQ(store_->watch({"a", "b"})->wait(kForever), Outcome::kFound) << "it was there before";
+  store_->set("a", "");  // nobody waits for it any more
+}
+
+TEST_P(StoreContract, AWatchIsEndedByAnotherTaskOrBeforeItWaits) {
+  using Outcome = KeyWatch::Outcome;
+  const std::unique_ptr<KeyWatch> watch = store_->watch({"never"});
+  Outcome outcome = Outcome::kFound;
+  const std::unique_ptr<Task> waiter =
+      runtime_.spawn("waiter", [&] { outcome = watch->wait(kForever); });
+  watch->end();
+  waiter->join();
+  EXPECT_EQ(outcome, Outcome::kEnded);
+  const std::unique_ptr<KeyWatch> early = store_->watch({"never"});
+  early->end();
+  EXPECT_EQ(early->wait(kForever), Outcome::kEnded);
+  store_->set("never", "");
+}
+
+TEST_P(StoreContract, ALastWillEndsAWatch) {
+  std::unique_ptr<Store> client = fixture_->connect();
+  client->set_last_will("lost", "");
+  const std::unique_ptr<KeyWatch> watch = store_->watch({"other", "lost"});
+  fixture_->kill(std::move(client));
+  EXPECT_EQ(watch->wait(kForever), KeyWatch::Outcome::kFound);
+}
+
+TEST_P(StoreContract, MultiGetReturnsEachValueOrNoneInOrder) {
+  store_->set("a", "1");
+  store_->set("empty", "");
+  const std::vector<std::optional<std::string>> expected = {"", std::nullopt, "1", "1"};
+  EXPECT_EQ(store_->multi_get({"empty", "missing", "a", "a"}), expected);
+  EXPECT_EQ(error_of<ConfigError>([&] { store_->multi_get({}); }),
+            "store: a call names 0 keys, allowed are 1 to 65536");
+}
+
+TEST_P(StoreContract, MultiGetReturnsNoMoreThanOneValueMayHave) {
+  store_->set("half", std::string(kValueBytesMax / 2, 'v'));
+  EXPECT_EQ(store_->multi_get({"half", "half"})[1]->size(), kValueBytesMax / 2);
+  store_->set("one", "1");
+  EXPECT_EQ(error_of<ConfigError>([&] {
+              store_->multi_get({"half", "half", "one"});
+            }),
+            "store: multi_get of 3 keys from \"half\" would return more than 16777216 bytes; ask "
+            "for fewer keys at once");
+}
+
+TEST_P(StoreContract, CallsThatMayNotTakeLongSeeTheSameStore) {
+  const std::unique_ptr<Store> hurried = store_->answering_by(runtime_.now() + seconds(30));
+  hurried->set("key", "value");
+  EXPECT_EQ(store_->try_get("key"), "value");
+  EXPECT_EQ(hurried->get("key", seconds(30)), "value");
 }
 
 TEST_P(StoreContract, AddCountsFromNothingAndReturnsTheSum) {

@@ -2,6 +2,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,22 @@ std::string body_of(const std::string& message) {
 
 Request any_request() {
   Request request;
-  request.operation = static_cast<Operation>(*rc::gen::inRange(0, 12));
+  request.operation = static_cast<Operation>(*rc::gen::inRange(0, 14));
   request.keys = *rc::gen::arbitrary<std::vector<std::string>>();
   request.value = *rc::gen::arbitrary<std::string>();
   request.expected = *rc::gen::arbitrary<std::string>();
   request.delta = *rc::gen::arbitrary<std::int64_t>();
   return request;
+}
+
+std::vector<std::optional<std::string>> any_values() {
+  std::vector<std::optional<std::string>> values;
+  const auto present = *rc::gen::arbitrary<std::vector<bool>>();
+  for (const bool is_present : present) {
+    values.emplace_back();
+    if (is_present) values.back() = *rc::gen::arbitrary<std::string>();
+  }
+  return values;
 }
 
 RC_GTEST_PROP(StoreProtocol, RequestsComeBackAsTheyWere, ()) {
@@ -45,11 +56,13 @@ RC_GTEST_PROP(StoreProtocol, ResponsesComeBackAsTheyWere, ()) {
   response.status = static_cast<Status>(*rc::gen::inRange(0, 4));
   response.value = *rc::gen::arbitrary<std::string>();
   response.number = *rc::gen::arbitrary<std::int64_t>();
+  response.values = any_values();
   const auto decoded = decode_response(body_of(encode(response)));
   RC_ASSERT(decoded.has_value());
   RC_ASSERT(decoded->status == response.status);
   RC_ASSERT(decoded->value == response.value);
   RC_ASSERT(decoded->number == response.number);
+  RC_ASSERT(decoded->values == response.values);
 }
 
 RC_GTEST_PROP(StoreProtocol, CutAndLengthenedMessagesAreRefused, ()) {

@@ -242,7 +242,7 @@ TEST_F(TcpStoreTest, AServerOfAnotherVersionIsAConfigError) {
   const std::string text = error_of<ConfigError>([&] { TcpStore(runtime_, to(server.port())); });
   answer->join();
   EXPECT_EQ(text, "store [tcp 127.0.0.1:" + std::to_string(server.port()) +
-                      "]: the server speaks version 9 of the protocol, this program version 1; use "
+                      "]: the server speaks version 9 of the protocol, this program version 2; use "
                       "the same ddproof everywhere");
 }
 
@@ -301,6 +301,72 @@ TEST_F(TcpStoreTest, AServerThatDoesNotAnswerIsNoHang) {
             who +
                 " get: the server does not answer; see whether the process that hosts the store is "
                 "alive");
+}
+
+TEST_F(TcpStoreTest, ACallThatMayNotTakeLongEndsAtItsDeadline) {
+  FakeServer server;
+  std::unique_ptr<Tcp::socket> kept;
+  const std::unique_ptr<Task> answer = runtime_.spawn("server", [&] {
+    kept = std::make_unique<Tcp::socket>(server.accept());
+    protocol::Hello hello{};
+    asio::read(*kept, asio::buffer(hello));
+    asio::write(*kept, asio::buffer(protocol::make_hello()));
+  });
+  TcpStoreOptions options = to(server.port());
+  options.answer_timeout = kForever;
+  TcpStore client(runtime_, options);
+  answer->join();
+  const auto hurried = client.answering_by(runtime_.now() + milliseconds(30));
+  EXPECT_NE(error_of<CommError>([&] {
+              hurried->set("key", "value");
+            }).find(" set: the server does not answer; "),
+            std::string::npos);
+  // The first call broke its connection, and no new one is answered either.
+  EXPECT_NE(error_of<CommError>([&] {
+              hurried->set("key", "value");
+            }).find("]: cannot be reached any more ("),
+            std::string::npos);
+}
+
+TEST_F(TcpStoreTest, AWatchEndsThoughTheServerDoesNotAnswer) {
+  FakeServer server;
+  std::unique_ptr<Tcp::socket> kept;
+  const std::unique_ptr<Task> answer = runtime_.spawn("server", [&] {
+    kept = std::make_unique<Tcp::socket>(server.accept());
+    protocol::Hello hello{};
+    asio::read(*kept, asio::buffer(hello));
+    asio::write(*kept, asio::buffer(protocol::make_hello()));
+  });
+  TcpStore client(runtime_, to(server.port()));
+  answer->join();
+  const std::unique_ptr<KeyWatch> watch = client.watch({"key"});
+  auto outcome = KeyWatch::Outcome::kFound;
+  const std::unique_ptr<Task> waiter =
+      runtime_.spawn("waiter", [&] { outcome = watch->wait(kForever); });
+  watch->end();
+  waiter->join();
+  EXPECT_EQ(outcome, KeyWatch::Outcome::kEnded);
+}
+
+TEST_F(TcpStoreTest, ALostServerEndsAWatch) {
+  auto server = std::make_unique<TcpStoreServer>(runtime_, TcpStoreServerOptions{"127.0.0.1"});
+  TcpStore client(runtime_, to(server->port()));
+  const std::unique_ptr<KeyWatch> watch = client.watch({"key"});
+  server.reset();
+  EXPECT_NE(error_of<CommError>([&] { watch->wait(kForever); }).find(" watch: the server is gone"),
+            std::string::npos);
+}
+
+TEST_F(TcpStoreTest, TheHostWaitsForItsClientsAlone) {
+  TcpStoreServer server(runtime_, {.host = "127.0.0.1"});
+  server.wait_for_clients_to_leave(kForever);  // nobody has come
+  auto leaving = std::make_unique<TcpStore>(runtime_, to(server.port()));
+  auto dying = std::make_unique<TcpStore>(runtime_, to(server.port()));
+  dying->set_last_will("lost", "");
+  server.wait_for_clients_to_leave(milliseconds(1));  // returns though two are there
+  leaving.reset();
+  dying->die();
+  server.wait_for_clients_to_leave(kForever);
 }
 
 TEST_F(TcpStoreTest, MoreClientsThanAllowedAreClosed) {
