@@ -7,7 +7,7 @@
 namespace ddproof {
 
 Rendezvous::Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, Duration timeout)
-    : world_size_(environment.world_size) {
+    : store_host_(environment.launcher_hosts_store ? std::nullopt : std::optional(0)) {
   if (environment.master_port_is_pytorchs) {
     throw ConfigError(
         "port " + std::to_string(environment.master_port) + " of " + environment.master_addr +
@@ -30,16 +30,8 @@ Rendezvous::Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, D
 }
 
 Rendezvous::~Rendezvous() {
-  try {
-    leave();
-  } catch (const CommError&) {
-    // The store, or a rank, is gone already: there is nobody left to wait for.
-  }
-}
-
-void Rendezvous::leave() {
-  if (store_->add("rendezvous/left", 1) == world_size_) store_->set("rendezvous/all_left", "1");
-  if (server_) store_->get("rendezvous/all_left", kLeaveTimeout);
+  store_.reset();
+  if (server_) server_->wait_for_clients_to_leave(kLeaveTimeout);
 }
 
 }  // namespace ddproof

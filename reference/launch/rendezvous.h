@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "backends/api/runtime.h"
 #include "backends/store/tcp_store.h"
@@ -19,19 +20,19 @@ class Rendezvous {
   // Throws ConfigError when rank 0 cannot listen there, CommError{kTimeout} when nobody answers
   // within `timeout`; both name host and port.
   Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, Duration timeout);
-  // Waits for the other ranks to leave, at most kLeaveTimeout.
+  // The host waits for the other ranks to leave or die, at most kLeaveTimeout.
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
   Store& store() { return *store_; }
+  // The rank that hosts the store; empty: the launcher does.
+  std::optional<int> store_host() const { return store_host_; }
 
   static constexpr Duration kLeaveTimeout = std::chrono::seconds(5);
 
  private:
-  void leave();
-
-  int world_size_;
+  std::optional<int> store_host_;
   std::unique_ptr<TcpStoreServer> server_;  // null unless this rank hosts the store
   std::unique_ptr<TcpStore> store_;
 };
