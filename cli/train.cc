@@ -278,7 +278,9 @@ class TrainProgram {
   bool run_launched(Backend& backend, Outcome& outcome) {
     Rendezvous rendezvous(context_.runtime, environment_, std::chrono::minutes(5));
     const std::unique_ptr<ProcessGroup> group =
-        backend.join({.rank = environment_.rank, .world_size = environment_.world_size},
+        backend.join({.rank = environment_.rank,
+                      .world_size = environment_.world_size,
+                      .store_host = rendezvous.store_host()},
                      context_.runtime, rendezvous.store());
     outcome.summary = train_rank(group.get(), context_.runtime);
     return environment_.rank == 0;

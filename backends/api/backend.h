@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,8 @@ struct Membership {
   int world_size = 1;
   Duration timeout = std::chrono::minutes(30);
   bool checked = true;
+  // The rank whose process hosts the store, so that its loss can be named; empty: none does.
+  std::optional<int> store_host = std::nullopt;
 };
 
 // Rethrows what went wrong first: the exception, of whatever type, of the lowest rank that threw

@@ -109,8 +109,8 @@ class ProcessGroup {
 
   // Fails all pending and later calls of this rank with CommError{kAborted} and closes its
   // connections, so that peers get CommError{kPeerLost} at once. Returns as soon as the backend's
-  // store, if it has one, has taken the news; when the store does not answer, after its answer
-  // timeout. Idempotent.
+  // store, if it has one, has taken the news; when it does not answer, after half a second.
+  // Idempotent.
   virtual void abort() = 0;
 
   // Executes a call that was checked already: for decorators, not for users.

@@ -50,13 +50,12 @@ class GlooConnection {
   virtual void close() = 0;
 
   // Finds out, after a failure, who is to blame. Called at most once, after close(). Blocks for at
-  // most half a second beside the time that the store takes to answer; a store that stops answering
-  // costs its answer timeout (TcpStoreOptions: 1 minute) once. Never throws.
+  // most 0.6 s, also when the store does not answer. Never throws.
   virtual Finding explain(const Symptom& symptom) = 0;
 
   // Tells the ranks that will ask explain() what this rank knows for certain. Called instead of
-  // explain(), before or right after close(). Blocks until the store has answered, as explain().
-  // Never throws.
+  // explain(), before or right after close(). Blocks until the store has answered, at most half a
+  // second. Never throws.
   virtual void publish(const Finding& finding) = 0;
 
   // Connects `members`, ranks of this group in the order of their new ranks, as a group of their

@@ -94,6 +94,70 @@ TEST_F(GlooJoin, BadRanksAndWorldSizesAreRefusedAtOnce) {
   EXPECT_EQ(store.num_keys(), 0) << "a refused rank left keys behind";
 }
 
+TEST_F(GlooJoin, ARankThatDiesBeforeAllHaveComeIsNamedAtOnce) {
+  std::atomic<int> named = 0;
+  run({0, 1, 2}, [&](int rank, OsRuntime& runtime, MemoryStore& store) {
+    if (rank == 2) {
+      store.set_last_will("lost/1/2", "its process died");
+      store.die();
+      return;
+    }
+    try {
+      join(rank, 3, runtime, store, std::chrono::hours(1));
+      ADD_FAILURE();
+    } catch (const CommError& error) {
+      EXPECT_EQ(error.kind(), CommErrorKind::kPeerLost);
+      EXPECT_EQ(error.culprits(), std::vector{2});
+      EXPECT_EQ(error.what(), "rank " + std::to_string(rank) +
+                                  "/3 [gloo] join: cannot connect to every rank: rank 2 is lost "
+                                  "(its process died); see whether every rank lives, and check "
+                                  "that the ranks' machines reach each other");
+      ++named;
+    }
+  });
+  EXPECT_EQ(named, 2);
+}
+
+// This one dies when all have come and before it has told its address.
+TEST_F(GlooJoin, ARankThatDiesWhileAllConnectIsNamed) {
+  std::atomic<int> named = 0;
+  run({0, 1, 2}, [&](int rank, OsRuntime& runtime, MemoryStore& store) {
+    if (rank == 2) {
+      store.set_last_will("lost/1/2", "its process died");
+      if (store.add("gloo/1/arrived", 1) == 3) store.set("gloo/1/everybody", "");
+      store.wait({"gloo/1/mesh/0", "gloo/1/mesh/1"}, kForever);
+      store.die();
+      return;
+    }
+    try {
+      join(rank, 3, runtime, store, std::chrono::hours(1));
+      ADD_FAILURE();
+    } catch (const CommError& error) {
+      EXPECT_EQ(error.kind(), CommErrorKind::kPeerLost);
+      EXPECT_EQ(error.culprits(), std::vector{2});
+      ++named;
+    }
+  });
+  EXPECT_EQ(named, 2);
+}
+
+// Gloo would end the process when more comes than was expected, and take less without a word.
+TEST_F(GlooJoin, UncheckedCallsOfUnequalSizesAreATimeout) {
+  run({0, 1}, [&](int rank, OsRuntime& runtime, MemoryStore& store) {
+    std::vector<int> data(rank == 0 ? 8 : 4);
+    const CallOptions soon{.timeout = milliseconds(100)};
+    for (const int root : {0, 1}) {
+      const auto group = join(rank, 2, runtime, store);
+      try {
+        group->broadcast(Buffer::of(std::span(data)), root, soon)->wait();
+        ADD_FAILURE();
+      } catch (const CommError& error) {
+        EXPECT_EQ(error.kind(), CommErrorKind::kTimeout) << error.what();
+      }
+    }
+  });
+}
+
 // A process that is killed says nothing; its connections break and the store carries out its will.
 TEST_F(GlooJoin, AKilledProcessIsNamedByEveryOtherRank) {
   std::atomic<int> named = 0;

@@ -1,8 +1,6 @@
 #include "backends/gloo/tcp/gloo_backend.h"
 
 #include <gloo/transport/tcp/device.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <numeric>
 #include <utility>
@@ -10,29 +8,13 @@
 
 #include "backends/gloo/gloo_process_group.h"
 #include "backends/gloo/tcp/address.h"
+#include "backends/gloo/tcp/sigpipe_blocked.h"
 #include "backends/gloo/tcp/tcp_connection.h"
 
 namespace ddproof {
 namespace {
 
 using DevicePtr = std::shared_ptr<gloo::transport::Device>;
-
-// Blocks SIGPIPE in this thread for a scope. Threads inherit it.
-class SigpipeBlocked {
- public:
-  SigpipeBlocked() {
-    sigset_t pipe;
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe, &before_);
-  }
-  ~SigpipeBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SigpipeBlocked(const SigpipeBlocked&) = delete;
-  SigpipeBlocked& operator=(const SigpipeBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 DevicePtr make_device(const ListenAddress& address) {
   gloo::transport::tcp::attr attributes;
@@ -75,50 +57,19 @@ std::string next_generation(const Membership& membership, Store& store) {
   return generation;
 }
 
-// Says goodbye when it goes: peers that still wait for this rank learn at once that it left.
-class LeavingConnection final : public GlooConnection {
- public:
-  LeavingConnection(std::unique_ptr<GlooConnection> inner, Store& store, std::string lost_key)
-      : inner_(std::move(inner)), store_(store), lost_key_(std::move(lost_key)) {}
-  ~LeavingConnection() override {
-    try {
-      store_.set(lost_key_, "it left the group");
-    } catch (const std::exception&) {
-      // The store is gone: the peers see the closed connections all the same.
-    }
-  }
-  const std::shared_ptr<gloo::Context>& context() override { return inner_->context(); }
-  void close() override { inner_->close(); }
-  Finding explain(const Symptom& symptom) override { return inner_->explain(symptom); }
-  void publish(const Finding& finding) override { inner_->publish(finding); }
-  std::unique_ptr<GlooConnection> connect_subgroup(const std::string& name,
-                                                   const std::vector<int>& members, int my_rank,
-                                                   Duration timeout) override {
-    return inner_->connect_subgroup(name, members, my_rank, timeout);
-  }
-
- private:
-  std::unique_ptr<GlooConnection> inner_;
-  Store& store_;
-  std::string lost_key_;
-};
-
 std::unique_ptr<ProcessGroup> join_over(const DevicePtr& device, const Membership& membership,
                                         Runtime& runtime, Store& store,
                                         const std::shared_ptr<const Capabilities>& capabilities) {
   require_membership(membership);
   const std::string generation = next_generation(membership, store);
   const std::string lost_prefix = "lost/" + generation + "/";
-  const std::string lost_key = lost_prefix + std::to_string(membership.rank);
-  store.set_last_will(lost_key, "its process died");
+  store.set_last_will(lost_prefix + std::to_string(membership.rank), "its process died");
   TcpGroup everybody{"gloo/" + generation, membership.rank, {}};
   everybody.world_ranks.resize(static_cast<std::size_t>(membership.world_size));
   std::iota(everybody.world_ranks.begin(), everybody.world_ranks.end(), 0);
-  auto connection = std::make_unique<LeavingConnection>(
-      connect_over_tcp({runtime, store, device, lost_prefix}, everybody, membership.timeout), store,
-      lost_key);
+  const TcpWorld world{runtime, store, device, lost_prefix, membership.store_host};
   return std::make_unique<GlooProcessGroup>(
-      std::move(connection), runtime,
+      connect_over_tcp(world, everybody, membership.timeout), runtime,
       GlooGroupOptions{.backend_name = "gloo",
                        .capabilities = capabilities,
                        .default_timeout = membership.timeout});
@@ -183,8 +134,9 @@ WorldReport GlooBackend::run_world(const WorldOptions& options,
     const auto runtime = host_.make_runtime(
         options.seed + 0x9e3779b97f4a7c15u * (static_cast<std::uint64_t>(rank) + 1));
     const auto store = connect_store(*runtime);
-    const auto group = join_over(device, {rank, options.world_size, options.timeout, false},
-                                 *runtime, *store, capabilities_);
+    const auto group = join_over(
+        device, {.rank = rank, .world_size = options.world_size, .timeout = options.timeout},
+        *runtime, *store, capabilities_);
     RankContext context{*group, *runtime};
     body(context);
   };

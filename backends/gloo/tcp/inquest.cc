@@ -1,5 +1,6 @@
 #include "backends/gloo/tcp/inquest.h"
 
+#include <algorithm>
 #include <exception>
 #include <sstream>
 #include <utility>
@@ -15,6 +16,10 @@ using std::chrono::milliseconds;
 // failure after this long is not in the call.
 constexpr Duration kPatience = milliseconds(400);
 constexpr Duration kPollInterval = milliseconds(5);
+
+// The store's answers are waited for until this long after the start.
+constexpr Duration kExplainTimeout = milliseconds(600);
+constexpr Duration kPublishTimeout = milliseconds(500);
 
 // "<kind> <number of culprits> <culprits...> <text>"
 std::string encode(const Finding& finding) {
@@ -43,41 +48,63 @@ Finding decode(const std::string& text) {
 
 Finding Inquest::explain(const Symptom& symptom) {
   try {
-    return investigate(symptom);
+    const auto store = world_.store.answering_by(world_.runtime.now() + kExplainTimeout);
+    return investigate(*store, symptom);
   } catch (const std::exception& error) {  // the store is gone too
-    const auto kind = symptom.timed_out ? CommErrorKind::kTimeout : CommErrorKind::kPeerLost;
-    return {kind, {}, symptom.detail + "; the store cannot say who is lost: " + error.what()};
+    return without_store(symptom, error.what());
   }
+}
+
+Finding Inquest::without_store(const Symptom& symptom, const std::string& error) const {
+  const auto host = world_.store_host ? std::ranges::find(group_.world_ranks, *world_.store_host)
+                                      : group_.world_ranks.end();
+  const int rank = static_cast<int>(host - group_.world_ranks.begin());
+  if (host != group_.world_ranks.end() && rank != group_.rank) {
+    return {CommErrorKind::kPeerLost,
+            {rank},
+            list_of({rank}) + " is lost (the store that it hosts does not answer)"};
+  }
+  const auto kind = symptom.timed_out ? CommErrorKind::kTimeout : CommErrorKind::kPeerLost;
+  return {kind, {}, symptom.detail + "; the store cannot say who is lost: " + error};
 }
 
 void Inquest::publish(const Finding& finding) {
   try {
-    agree_on(finding);
+    agree_on(*world_.store.answering_by(world_.runtime.now() + kPublishTimeout), finding);
   } catch (const std::exception&) {
     // The store is gone: the peers will find out by themselves.
   }
 }
 
-Finding Inquest::investigate(const Symptom& symptom) {
-  world_.store.set(group_.prefix + "/broken/" + std::to_string(group_.rank),
-                   symptom.timed_out ? "timeout" : "broken");
+Finding Inquest::investigate(Store& store, const Symptom& symptom) {
+  store.set(group_.key("broken", group_.rank), symptom.timed_out ? "timeout" : "broken");
   const TimePoint deadline = world_.runtime.now() + kPatience;
   while (true) {
     const bool time_is_up = world_.runtime.now() >= deadline;
-    if (const auto verdict = world_.store.try_get(group_.prefix + "/verdict")) {
-      return decode(*verdict);
+    const Evidence evidence = gather(store);
+    if (evidence.verdict) return decode(*evidence.verdict);
+    if (const auto finding = conclude(evidence, symptom, time_is_up)) {
+      return agree_on(store, *finding);
     }
-    if (const auto finding = conclude(gather(), symptom, time_is_up)) return agree_on(*finding);
     world_.runtime.sleep_for(kPollInterval);
   }
 }
 
-Inquest::Evidence Inquest::gather() const {
+Inquest::Evidence Inquest::gather(Store& store) const {
+  std::vector<std::string> keys{group_.verdict_key()};
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    for (const std::string& key :
+         {world_.lost_key(group_, rank), group_.key("left", rank), group_.key("broken", rank)}) {
+      keys.push_back(key);
+    }
+  }
+  const auto values = store.multi_get(keys);
   Evidence evidence;
-  for (int rank = 0; rank < static_cast<int>(group_.world_ranks.size()); ++rank) {
-    const std::string world_rank = std::to_string(group_.world_ranks[rank]);
-    const auto lost = world_.store.try_get(world_.lost_prefix + world_rank);
-    const auto broken = world_.store.try_get(group_.prefix + "/broken/" + std::to_string(rank));
+  evidence.verdict = values[0];
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    const auto* of_rank = &values[1 + 3 * static_cast<std::size_t>(rank)];
+    const auto& lost = of_rank[1] ? of_rank[1] : of_rank[0];  // it left, then its process ended
+    const auto& broken = of_rank[2];
     if (broken == "timeout") evidence.somebody_timed_out = true;
     if (lost && !broken) {  // a rank that failed first and then left is not the cause
       evidence.lost.push_back(rank);
@@ -111,8 +138,8 @@ std::optional<Finding> Inquest::conclude(const Evidence& evidence, const Symptom
                            " gave no sign of life since (" + symptom.detail + ")"};
 }
 
-Finding Inquest::agree_on(const Finding& finding) {
-  return decode(world_.store.compare_set(group_.prefix + "/verdict", "", encode(finding)));
+Finding Inquest::agree_on(Store& store, const Finding& finding) const {
+  return decode(store.compare_set(group_.verdict_key(), "", encode(finding)));
 }
 
 }  // namespace ddproof

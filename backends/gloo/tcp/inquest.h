@@ -1,12 +1,13 @@
 // Finds out, after a failure, which ranks are lost or late, so that all ranks report the same.
-// The evidence is in the store (keys: tcp_connection.h).
+// The evidence is in the store (keys: tcp_group.h), which gets a bounded time to answer.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "backends/gloo/tcp/tcp_connection.h"
+#include "backends/gloo/gloo_connection.h"
+#include "backends/gloo/tcp/tcp_group.h"
 
 namespace ddproof {
 
@@ -20,18 +21,21 @@ class Inquest {
 
  private:
   struct Evidence {
+    std::optional<std::string> verdict;
     std::vector<int> lost;         // ascending ranks of the group
     std::vector<std::string> how;  // of each lost rank: "its process died"
     std::vector<int> silent;       // neither lost nor broken: no sign of them
     bool somebody_timed_out = false;
   };
 
-  Finding investigate(const Symptom& symptom);
-  Evidence gather() const;
+  Finding investigate(Store& store, const Symptom& symptom);
+  // What can be said when the store does not answer: `error` says why.
+  Finding without_store(const Symptom& symptom, const std::string& error) const;
+  Evidence gather(Store& store) const;
   std::optional<Finding> conclude(const Evidence& evidence, const Symptom& symptom,
                                   bool time_is_up) const;
   // The verdict that holds: this one, or that of a rank that was first.
-  Finding agree_on(const Finding& finding);
+  Finding agree_on(Store& store, const Finding& finding) const;
 
   const TcpWorld& world_;
   const TcpGroup& group_;

@@ -1,16 +1,21 @@
 #include "backends/gloo/tcp/tcp_connection.h"
 
 #include <gloo/barrier.h>
+#include <gloo/common/error.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
-#include <gloo/transport/device.h>
-#include <gloo/transport/unbound_buffer.h>
 
 #include <algorithm>
 #include <exception>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "backends/api/list_of.h"
+#include "backends/gloo/tcp/abortable_transport.h"
 #include "backends/gloo/tcp/inquest.h"
+#include "backends/gloo/tcp/loss_watch.h"
+#include "backends/gloo/tcp/sigpipe_blocked.h"
 
 namespace ddproof {
 namespace {
@@ -20,86 +25,133 @@ using std::chrono::milliseconds;
 // Gloo multiplies the timeout by this while it connects (gloo/transport/tcp/pair.h, waitUntil).
 constexpr int kGlooConnectFactor = 5;
 
+// How long a rank that leaves waits for the store to take the news.
+constexpr Duration kGoodbyeTimeout = milliseconds(500);
+
 // Our store as Gloo's.
 class StoreAdapter final : public gloo::rendezvous::Store {
  public:
-  StoreAdapter(ddproof::Store& store, std::string prefix, Duration timeout)
-      : store_(store), prefix_(std::move(prefix)), timeout_(timeout) {}
+  StoreAdapter(const TcpWorld& world, const TcpGroup& group, Duration timeout)
+      : world_(world), group_(group), prefix_(group.prefix + "/mesh/"), timeout_(timeout) {}
 
   void set(const std::string& key, const std::vector<char>& data) override {
-    store_.set(prefix_ + key, {data.begin(), data.end()});
+    world_.store.set(prefix_ + key, {data.begin(), data.end()});
   }
+  // Gloo has waited for the key.
   std::vector<char> get(const std::string& key) override {
-    const std::string value = store_.get(prefix_ + key, timeout_);
+    const std::string value = world_.store.get(prefix_ + key, timeout_);
     return {value.begin(), value.end()};
   }
   void wait(const std::vector<std::string>& keys) override {
-    std::vector<std::string> full;
-    for (const std::string& key : keys) full.push_back(prefix_ + key);
-    store_.wait(full, timeout_);
+    for (const std::string& key : keys) {
+      switch (await_key(world_, group_, prefix_ + key, timeout_)) {
+        case Awaited::kThere: break;
+        case Awaited::kLost: throw gloo::IoException("a rank is lost");
+        case Awaited::kTimeout: throw gloo::IoException("Timed out waiting for an address");
+      }
+    }
   }
   // Gloo passes its context's timeout, which is shortened for its own sake.
   void wait(const std::vector<std::string>& keys, const milliseconds&) override { wait(keys); }
 
  private:
-  ddproof::Store& store_;
+  const TcpWorld& world_;
+  const TcpGroup& group_;
   std::string prefix_;
   Duration timeout_;
 };
 
 std::string join_error(const TcpGroup& group, const std::string& what) {
-  return "rank " + std::to_string(group.rank) + "/" + std::to_string(group.world_ranks.size()) +
+  return "rank " + std::to_string(group.rank) + "/" + std::to_string(group.size()) +
          " [gloo] join: " + what;
+}
+
+[[noreturn]] void fail_to_connect(const TcpWorld& world, const TcpGroup& group,
+                                  const Symptom& symptom) {
+  const Finding finding = Inquest(world, group).explain(symptom);
+  throw CommError(finding.kind,
+                  join_error(group, "cannot connect to every rank: " + finding.what +
+                                        "; see whether every rank lives, and check that the "
+                                        "ranks' machines reach each other"),
+                  finding.culprits);
+}
+
+// After a timeout: throws, unless the last ones came just then.
+void require_all_here(const TcpWorld& world, const TcpGroup& group, Duration timeout) {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < group.size(); ++rank) keys.push_back(group.key("here", rank));
+  const auto here = world.store.multi_get(keys);
+  std::vector<int> missing;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    if (!here[static_cast<std::size_t>(rank)]) missing.push_back(rank);
+  }
+  if (missing.empty()) return;
+  throw CommError(CommErrorKind::kTimeout,
+                  join_error(group, did_not_come(missing, timeout) +
+                                        "; start every rank with the same MASTER_ADDR, "
+                                        "MASTER_PORT and WORLD_SIZE"),
+                  missing);
 }
 
 // Returns when all ranks have come; a rank that does not come is named.
 void meet(const TcpWorld& world, const TcpGroup& group, Duration timeout) {
-  const std::string here = group.prefix + "/here/";
-  world.store.set(here + std::to_string(group.rank), "");
-  std::vector<std::string> keys;
-  for (std::size_t rank = 0; rank < group.world_ranks.size(); ++rank) {
-    keys.push_back(here + std::to_string(rank));
+  const std::string everybody = group.prefix + "/everybody";
+  world.store.set(group.key("here", group.rank), "");
+  if (world.store.add(group.prefix + "/arrived", 1) == group.size()) {
+    world.store.set(everybody, "");
   }
-  try {
-    world.store.wait(keys, timeout);
-  } catch (const CommError& error) {
-    if (error.kind() != CommErrorKind::kTimeout) throw;
-    std::vector<int> missing;
-    std::string names;
-    for (std::size_t rank = 0; rank < keys.size(); ++rank) {
-      if (world.store.check({keys[rank]})) continue;
-      missing.push_back(static_cast<int>(rank));
-      names += (names.empty() ? "" : ", ") + std::to_string(rank);
-    }
-    throw CommError(
-        CommErrorKind::kTimeout,
-        join_error(group, (missing.size() == 1 ? "rank " : "ranks ") + names +
-                              " did not come within " +
-                              std::to_string(std::chrono::ceil<milliseconds>(timeout).count()) +
-                              " ms; start every rank with the same MASTER_ADDR, "
-                              "MASTER_PORT and WORLD_SIZE"),
-        missing);
+  switch (await_key(world, group, everybody, timeout)) {
+    case Awaited::kThere: return;
+    case Awaited::kLost: fail_to_connect(world, group, {false, "a rank is lost", timeout});
+    case Awaited::kTimeout: return require_all_here(world, group, timeout);
   }
 }
 
 class TcpConnection final : public GlooConnection {
  public:
-  TcpConnection(TcpWorld world, TcpGroup group, std::shared_ptr<gloo::Context> context)
-      : world_(std::move(world)), group_(std::move(group)), context_(std::move(context)) {}
-
-  const std::shared_ptr<gloo::Context>& context() override { return context_; }
-
-  // Gloo's Pair::close() does not wake this rank's own waits. A wait that times out does, and
-  // closes all pairs; so one is made that times out at once.
-  void close() override {
-    try {
-      char byte = 0;
-      const auto buffer = context_->createUnboundBuffer(&byte, 1);
-      buffer->waitRecv(nullptr, milliseconds(0));
-    } catch (const std::exception&) {  // always: that is how Gloo reports the timeout
+  TcpConnection(const TcpWorld& world, TcpGroup group)
+      : world_(world),
+        group_(std::move(group)),
+        device_(std::make_shared<AbortableDevice>(world_.device, world_.runtime)),
+        mesh_(std::make_shared<gloo::rendezvous::Context>(group_.rank, group_.size())),
+        context_(mesh_) {
+    if (group_.size() > 1) {
+      watch_ = std::make_unique<LossWatch>(world_, group_, [this] { close(); });
     }
   }
 
+  ~TcpConnection() override {
+    try {
+      world_.store.answering_by(world_.runtime.now() + kGoodbyeTimeout)
+          ->set(group_.key("left", group_.rank), "it left the group");
+    } catch (const std::exception&) {
+      // The store is gone: the peers see the closed connections all the same.
+    }
+  }
+
+  // Connects each rank with each. Throws CommError.
+  void connect(Duration timeout) {
+    const milliseconds limit = std::min(std::chrono::ceil<milliseconds>(timeout), kGlooForever);
+    mesh_->setTimeout(std::max(limit / kGlooConnectFactor, milliseconds(1)));
+    StoreAdapter store(world_, group_, timeout);
+    std::shared_ptr<gloo::transport::Device> device = device_;
+    const SigpipeBlocked blocked;  // this may be the user's thread
+    try {
+      mesh_->connectFullMesh(store, device);
+      // A rank that goes on, and perhaps leaves, while others still connect would break their join.
+      gloo::BarrierOptions everybody_is_connected(context_);
+      everybody_is_connected.setTimeout(std::max(limit, milliseconds(1)));
+      gloo::barrier(everybody_is_connected);
+    } catch (const CommError&) {  // of our store
+      throw;
+    } catch (const std::exception& error) {
+      close();
+      fail_to_connect(world_, group_, {false, error.what(), timeout});
+    }
+  }
+
+  const std::shared_ptr<gloo::Context>& context() override { return context_; }
+  void close() override { device_->abort(); }
   Finding explain(const Symptom& symptom) override {
     return Inquest(world_, group_).explain(symptom);
   }
@@ -116,7 +168,10 @@ class TcpConnection final : public GlooConnection {
  private:
   TcpWorld world_;
   TcpGroup group_;
-  std::shared_ptr<gloo::Context> context_;
+  std::shared_ptr<AbortableDevice> device_;
+  std::shared_ptr<gloo::rendezvous::Context> mesh_;
+  std::shared_ptr<gloo::Context> context_;  // the same
+  std::unique_ptr<LossWatch> watch_;        // last: its task uses the others
 };
 
 }  // namespace
@@ -124,26 +179,9 @@ class TcpConnection final : public GlooConnection {
 std::unique_ptr<GlooConnection> connect_over_tcp(const TcpWorld& world, const TcpGroup& group,
                                                  Duration timeout) {
   meet(world, group, timeout);
-  const auto context = std::make_shared<gloo::rendezvous::Context>(
-      group.rank, static_cast<int>(group.world_ranks.size()));
-  const milliseconds limit = std::min(std::chrono::ceil<milliseconds>(timeout), kGlooForever);
-  context->setTimeout(std::max(limit / kGlooConnectFactor, milliseconds(1)));
-  StoreAdapter store(world.store, group.prefix + "/mesh/", timeout);
-  auto device = world.device;
-  try {
-    context->connectFullMesh(store, device);
-    // A rank that goes on, and perhaps leaves, while others still connect would break their join.
-    gloo::BarrierOptions everybody_is_connected(context);
-    everybody_is_connected.setTimeout(std::max(limit, milliseconds(1)));
-    gloo::barrier(everybody_is_connected);
-  } catch (const CommError&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw CommError(CommErrorKind::kPeerLost,
-                    join_error(group, std::string("cannot connect to every rank: ") + error.what() +
-                                          "; check that the ranks' machines reach each other"));
-  }
-  return std::make_unique<TcpConnection>(world, group, context);
+  auto connection = std::make_unique<TcpConnection>(world, group);
+  connection->connect(timeout);
+  return connection;
 }
 
 }  // namespace ddproof

@@ -1,0 +1,46 @@
+// Learns from the store, without polling, that a group has failed: a rank of it is lost, its ranks
+// agreed on a verdict, or the store itself is gone.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backends/api/runtime.h"
+#include "backends/api/store.h"
+#include "backends/gloo/tcp/tcp_group.h"
+
+namespace ddproof {
+
+// How long after the failure: a call that can still end by itself, since the lost rank had done its
+// part, shall do so.
+inline constexpr Duration kLossGrace = std::chrono::milliseconds(100);
+
+// Calls `on_loss` at most once, from a task of its own.
+class LossWatch {
+ public:
+  // `world` must outlive this.
+  LossWatch(const TcpWorld& world, const TcpGroup& group, std::function<void()> on_loss);
+  // Afterwards on_loss is not called. Needs no answer of the store.
+  ~LossWatch();
+  LossWatch(const LossWatch&) = delete;
+  LossWatch& operator=(const LossWatch&) = delete;
+
+ private:
+  void run();
+
+  Runtime& runtime_;
+  std::function<void()> on_loss_;
+  std::unique_ptr<KeyWatch> keys_;
+  std::unique_ptr<Monitor> monitor_;  // guards over_
+  bool over_ = false;
+  std::unique_ptr<Task> task_;
+};
+
+enum class Awaited { kThere, kLost, kTimeout };
+
+// Waits for `key`, but not longer than all ranks of the group live.
+Awaited await_key(const TcpWorld& world, const TcpGroup& group, const std::string& key,
+                  Duration timeout);
+
+}  // namespace ddproof

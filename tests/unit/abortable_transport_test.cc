@@ -1,0 +1,90 @@
+// Waits on Gloo's buffers that another task ends: before, while and after they begin.
+#include "backends/gloo/tcp/abortable_transport.h"
+
+#include <gloo/common/error.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "backends/local/os_runtime.h"
+
+namespace ddproof {
+namespace {
+
+using gloo::transport::UnboundBuffer;
+
+class AbortableTransport : public testing::Test {
+ protected:
+  std::unique_ptr<UnboundBuffer> make_buffer() { return context_->createUnboundBuffer(&byte_, 1); }
+
+  // False when the wait returned, whatever it returned.
+  static bool ends_with_io_exception(const std::function<void()>& wait) {
+    try {
+      wait();
+    } catch (const gloo::IoException&) {
+      return true;
+    }
+    return false;
+  }
+  // Nobody sends or receives here, so only an abort ends these.
+  static bool wait_recv_is_ended(UnboundBuffer& buffer) {
+    return ends_with_io_exception([&] { buffer.waitRecv(std::chrono::hours(1)); });
+  }
+  static bool wait_send_is_ended(UnboundBuffer& buffer) {
+    return ends_with_io_exception([&] { buffer.waitSend(std::chrono::hours(1)); });
+  }
+
+  char byte_ = 0;
+  OsRuntime runtime_;
+  AbortableDevice device_{gloo::transport::tcp::CreateDevice({"127.0.0.1"}), runtime_};
+  std::shared_ptr<gloo::transport::Context> context_ = device_.createContext(0, 2);
+};
+
+TEST_F(AbortableTransport, AnAbortEndsWaitsThatHaveBegun) {
+  const auto received = make_buffer();
+  const auto sent = make_buffer();
+  bool recv_ended = false;
+  bool send_ended = false;
+  const auto receiver =
+      runtime_.spawn("receiver", [&] { recv_ended = wait_recv_is_ended(*received); });
+  const auto sender = runtime_.spawn("sender", [&] { send_ended = wait_send_is_ended(*sent); });
+  device_.abort();
+  receiver->join();
+  sender->join();
+  EXPECT_TRUE(recv_ended);
+  EXPECT_TRUE(send_ended);
+}
+
+TEST_F(AbortableTransport, AnAbortEndsWaitsThatBeginLater) {
+  const auto early = make_buffer();
+  device_.abort();
+  device_.abort();
+  const auto late = make_buffer();
+  for (UnboundBuffer* buffer : {early.get(), late.get()}) {
+    EXPECT_TRUE(wait_recv_is_ended(*buffer));
+    EXPECT_TRUE(wait_recv_is_ended(*buffer)) << "the second time";
+    EXPECT_TRUE(wait_send_is_ended(*buffer));
+  }
+}
+
+TEST_F(AbortableTransport, AnAbortBeforeThereIsAContextIsKept) {
+  AbortableDevice device(gloo::transport::tcp::CreateDevice({"127.0.0.1"}), runtime_);
+  device.abort();
+  const auto context = device.createContext(0, 2);
+  const auto buffer = context->createUnboundBuffer(&byte_, 1);
+  EXPECT_TRUE(wait_recv_is_ended(*buffer));
+}
+
+TEST_F(AbortableTransport, EndingOneWaitIsNoAbort) {
+  const auto buffer = make_buffer();
+  buffer->abortWaitRecv();
+  EXPECT_FALSE(buffer->waitRecv(std::chrono::hours(1)));
+  buffer->abortWaitSend();
+  EXPECT_FALSE(buffer->waitSend(std::chrono::hours(1)));
+}
+
+}  // namespace
+}  // namespace ddproof
