@@ -28,7 +28,7 @@ class Device {
   virtual void deallocate(T* data) = 0;
   virtual void fill(T* data, std::int64_t count, T value) = 0;
   virtual void copy(T* to, const T* from, std::int64_t count) = 0;
-  // to[i] = from[i] * factor, one rounding each.
+  // to[i] = from[i] * factor, one rounding each. to may be from.
   virtual void scaled_copy(T* to, const T* from, T factor, std::int64_t count) = 0;
   // to[i] = fma(factor, from[i], to[i]).
   virtual void axpy(T* to, const T* from, T factor, std::int64_t count) = 0;

@@ -9,6 +9,9 @@
 //           before it are complete, so that all ranks post the same sequence of all-reduces.
 //   Layout  The first iteration uses one bucket in registration order. Before the second forward
 //           the buckets are rebuilt once, in the order in which rank 0's gradients became ready.
+//   Views   Every parameter's gradient lies in its bucket, so that nothing is copied in or out
+//           (PyTorch's gradient_as_bucket_view). A rebuild moves it, and its values with it; when
+//           the reducer goes away, each gradient gets memory of its own again.
 //   Bits    Each gradient is multiplied by the rounded reciprocal of the world size, then summed.
 //   Missing A parameter without a gradient fails the same step, on all ranks (SEMANTICS D6): the
 //           last bucket carries one more element that counts what is missing.
@@ -21,6 +24,7 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/api/process_group.h"
@@ -48,18 +52,10 @@ class Reducer {
     build(assign_buckets(tensors(), unlimited));
   }
 
-  // Ends a step that was left half done: aborts the group, so that peers learn of it at once and no
-  // running all-reduce touches the buckets any more.
   ~Reducer() {
-    const auto running = [](Bucket& bucket) { return bucket.work && !bucket.work->is_completed(); };
-    if (std::ranges::none_of(buckets_, running)) return;
-    group_.abort();
-    for (Bucket& bucket : buckets_) {
-      if (!running(bucket)) continue;
-      try {
-        bucket.work->wait();
-      } catch (const CommError&) {  // expected after an abort; the step has failed already
-      }
+    end_running_step();
+    for (Parameter<T>* parameter : parameters_) {
+      move_gradient(*parameter, Tensor<T>(parameter->value.device(), parameter->value.shape()));
     }
   }
   Reducer(const Reducer&) = delete;
@@ -79,7 +75,7 @@ class Reducer {
     ready_.assign(parameters_.size(), false);
     next_to_launch_ = 0;
     for (Bucket& bucket : buckets_) {
-      bucket.pending = bucket.slots.size();
+      bucket.pending = bucket.parameters.size();
       bucket.work = nullptr;
     }
   }
@@ -94,56 +90,36 @@ class Reducer {
     }
     ready_[index] = true;
     ready_order_.push_back(index);
-    Bucket& bucket = buckets_[places_[index].bucket];
-    const Slot& slot = bucket.slots[places_[index].slot];
-    parameter.gradient.device().scaled_copy(bucket.data.data() + slot.offset,
-                                            parameter.gradient.data(),
-                                            reciprocal_of<T>(group_.size()), slot.count);
-    --bucket.pending;
+    Tensor<T>& gradient = parameters_[index]->gradient;
+    gradient.device().scaled_copy(gradient.data(), gradient.data(), reciprocal_of<T>(group_.size()),
+                                  gradient.count());
+    --buckets_[bucket_of_[index]].pending;
     launch_complete_buckets();
   }
 
-  // Waits for all buckets and writes the means into the gradients.
+  // Waits for all buckets: the gradients are now the means.
   // Throws ConfigError on all ranks when some rank has a parameter without a gradient; the errors
   // of ProcessGroup. The gradients are then unspecified.
   void finalize() {
-    clear_missing_slots();
+    clear_missing_gradients();
     while (next_to_launch_ < buckets_.size()) launch_next();
-    for (Bucket& bucket : buckets_) {
-      bucket.work->wait();
-      for (const Slot& slot : bucket.slots) {
-        Tensor<T>& gradient = parameters_[slot.parameter]->gradient;
-        gradient.device().copy(gradient.data(), bucket.data.data() + slot.offset, slot.count);
-      }
-    }
+    for (Bucket& bucket : buckets_) bucket.work->wait();
     if (!(read_missing_count() == T{})) throw_missing();
   }
 
   // Parameter indices per bucket, in reduction order.
   std::vector<std::vector<std::size_t>> bucket_parameters() const {
     std::vector<std::vector<std::size_t>> result;
-    for (const Bucket& bucket : buckets_) {
-      auto& indices = result.emplace_back();
-      for (const Slot& slot : bucket.slots) indices.push_back(slot.parameter);
-    }
+    for (const Bucket& bucket : buckets_) result.push_back(bucket.parameters);
     return result;
   }
 
  private:
-  struct Slot {
-    std::size_t parameter;
-    std::int64_t offset;
-    std::int64_t count;
-  };
   struct Bucket {
-    std::vector<Slot> slots;
-    Tensor<T> data;  // the gradients; in the last bucket one more element, the missing count
+    std::vector<std::size_t> parameters;
+    Tensor<T> data;  // their gradients; in the last bucket one more element, the missing count
     std::size_t pending = 0;
     WorkPtr work;
-  };
-  struct Place {
-    std::size_t bucket;
-    std::size_t slot;
   };
 
   std::vector<BucketTensor> tensors() const {
@@ -155,23 +131,50 @@ class Reducer {
     return result;
   }
 
-  void build(const BucketAssignment& assignment) {
-    buckets_.clear();
-    places_.assign(parameters_.size(), {});
-    ready_.assign(parameters_.size(), false);
-    Device<T>& device = parameters_[0]->value.device();
-    for (const std::vector<std::size_t>& indices : assignment.buckets) {
-      Bucket& bucket = buckets_.emplace_back();
-      std::int64_t count = 0;
-      for (std::size_t index : indices) {
-        places_[index] = {buckets_.size() - 1, bucket.slots.size()};
-        bucket.slots.push_back({index, count, parameters_[index]->value.count()});
-        count += parameters_[index]->value.count();
+  // A half-done step: aborts the group, so that peers learn of it at once and no running all-reduce
+  // touches the buckets any more.
+  void end_running_step() {
+    const auto running = [](Bucket& bucket) { return bucket.work && !bucket.work->is_completed(); };
+    if (std::ranges::none_of(buckets_, running)) return;
+    group_.abort();
+    for (Bucket& bucket : buckets_) {
+      if (!running(bucket)) continue;
+      try {
+        bucket.work->wait();
+      } catch (const CommError&) {  // expected after an abort; the step has failed already
       }
-      const bool last = buckets_.size() == assignment.buckets.size();
-      bucket.data = Tensor<T>(device, {count + (last ? 1 : 0)});
+    }
+  }
+
+  void build(const BucketAssignment& assignment) {
+    const std::vector<Bucket> old = std::exchange(buckets_, {});  // the gradients lie in these
+    bucket_of_.assign(parameters_.size(), 0);
+    ready_.assign(parameters_.size(), false);
+    for (const std::vector<std::size_t>& indices : assignment.buckets) {
+      const bool last = buckets_.size() + 1 == assignment.buckets.size();
+      add_bucket(indices, last ? 1 : 0);
     }
     prepare_backward();
+  }
+
+  void add_bucket(const std::vector<std::size_t>& indices, std::int64_t extra) {
+    Device<T>& device = parameters_[0]->value.device();
+    std::int64_t count = extra;
+    for (std::size_t index : indices) count += parameters_[index]->value.count();
+    Bucket bucket{.parameters = indices, .data = Tensor<T>(device, {count})};
+    T* place = bucket.data.data();
+    for (std::size_t index : indices) {
+      Parameter<T>& parameter = *parameters_[index];
+      move_gradient(parameter, Tensor<T>::view(device, place, parameter.value.shape()));
+      bucket_of_[index] = buckets_.size();
+      place += parameter.value.count();
+    }
+    buckets_.push_back(std::move(bucket));
+  }
+
+  static void move_gradient(Parameter<T>& parameter, Tensor<T> place) {
+    place.device().copy(place.data(), parameter.gradient.data(), place.count());
+    parameter.gradient = std::move(place);
   }
 
   std::size_t index_of(const Parameter<T>& parameter) const {
@@ -198,13 +201,12 @@ class Reducer {
     ++next_to_launch_;
   }
 
-  // A missing gradient must not send what an earlier step left in its slot.
-  void clear_missing_slots() {
+  // A missing gradient must not send what an earlier step left in its place.
+  void clear_missing_gradients() {
     for (std::size_t index = 0; index < parameters_.size(); ++index) {
       if (ready_[index]) continue;
-      Bucket& bucket = buckets_[places_[index].bucket];
-      const Slot& slot = bucket.slots[places_[index].slot];
-      bucket.data.device().fill(bucket.data.data() + slot.offset, slot.count, T{});
+      Tensor<T>& gradient = parameters_[index]->gradient;
+      gradient.device().fill(gradient.data(), gradient.count(), T{});
     }
   }
 
@@ -239,8 +241,8 @@ class Reducer {
   ProcessGroup& group_;
   std::int64_t bucket_cap_bytes_;
   std::vector<Bucket> buckets_;
-  std::vector<Place> places_;  // by parameter
-  std::vector<bool> ready_;    // by parameter
+  std::vector<std::size_t> bucket_of_;  // by parameter
+  std::vector<bool> ready_;             // by parameter
   std::vector<std::size_t> ready_order_;
   std::size_t next_to_launch_ = 0;
   bool rebuilt_ = false;

@@ -145,6 +145,38 @@ TEST(DistributedDataParallel, EveryRankAdoptsRankZerosOrder) {
   });
 }
 
+TEST(DistributedDataParallel, ARebuildKeepsTheGradients) {
+  run_ranks(2, [](RankContext& rank) {
+    ScriptedModule module(8, 65536);
+    module.gradient = [](std::size_t i) { return static_cast<float>(i + 1); };
+    DistributedDataParallel<float> ddp(module, rank.group, {});
+    step(ddp);
+    const auto before = ddp.reducer().bucket_parameters();
+    ddp.forward({});
+    EXPECT_NE(ddp.reducer().bucket_parameters(), before);
+    for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(module.gradient_of(i), static_cast<float>(i + 1));
+  });
+}
+
+TEST(DistributedDataParallel, TheGradientsOutliveTheWrapper) {
+  run_ranks(2, [](RankContext& rank) {
+    ScriptedModule module(2, 300);
+    std::vector<const float*> in_buckets;
+    {
+      DistributedDataParallel<float> ddp(module, rank.group, {});
+      step(ddp);
+      for (Parameter<float>* parameter : module.parameters()) {
+        in_buckets.push_back(parameter->gradient.data());
+      }
+      EXPECT_EQ(in_buckets[1] - in_buckets[0], 300);  // the views of one bucket
+    }
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_NE(module.parameters()[i]->gradient.data(), in_buckets[i]);
+      EXPECT_EQ(module.gradient_of(i), 1.0F);
+    }
+  });
+}
+
 // Forwards everything, and notes when a bucket's all-reduce is posted.
 class RecordingGroup : public ProcessGroup {
  public:
