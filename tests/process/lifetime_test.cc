@@ -16,6 +16,7 @@
 #include "backends/local/os_runtime.h"
 #include "reference/launch/launcher.h"
 #include "tests/process/launched.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ddproof {
 namespace {
@@ -204,8 +205,8 @@ TEST(Lifetime, WorkersDieWithAKilledLauncher) {
 
 TEST(Lifetime, WhatAWorkerLeftInItsGroupIsKilledWithIt) {
   // Rank 1 waits for the end of what rank 0 left, through a FIFO that this holds open.
-  const std::string fifo = testing::TempDir() + "ddproof_left_in_its_group";
-  std::filesystem::remove(fifo);
+  const TemporaryFolder folder;
+  const std::string fifo = folder.path() + "/fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   Launched run(run_script({"--nproc-per-node", "2"}, "if [ $RANK = 1 ]; then exec cat < '" + fifo +
                                                          "'; fi; exec 3> '" + fifo +
@@ -214,7 +215,6 @@ TEST(Lifetime, WhatAWorkerLeftInItsGroupIsKilledWithIt) {
   const std::vector<pid_t> pids = pids_in(run.out());
   ASSERT_EQ(pids.size(), 1U);
   EXPECT_FALSE(exists(pids[0]));
-  std::filesystem::remove(fifo);
 }
 
 TEST(Lifetime, ADaemonOfAWorkerEndsWithTheJob) {

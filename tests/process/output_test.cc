@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "tests/process/idx_files.h"
 #include "tests/process/launched.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ddproof {
 namespace {
@@ -21,22 +21,17 @@ std::vector<std::string> shell(const std::string& command) { return {"sh", "-c",
 
 class Output : public testing::Test {
  protected:
-  Output()
-      : folder_(testing::TempDir() + "ddproof_output_test_" +
-                testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove_all(folder_);
-    write_small_idx_dataset(folder_, 40);
-  }
-  ~Output() override { std::filesystem::remove_all(folder_); }
+  Output() { write_small_idx_dataset(folder_, 40); }
 
   // A short run of each subcommand that prints something.
   std::vector<std::string> commands() const {
-    return {kProgram + "train --max-steps 1 --data " + folder_,
+    return {kProgram + "train --max-steps 1 --data '" + folder_ + "'",
             kProgram + "run --standalone -- echo a", kProgram + "sampler --length 5",
             kProgram + "verify --only sampler-partition --cases 1", kProgram + "backends"};
   }
 
-  std::string folder_;
+  const TemporaryFolder own_;
+  const std::string& folder_ = own_.path();
 };
 
 TEST_F(Output, OnAFullDiskIsSaidAndFails) {
@@ -84,12 +79,12 @@ TEST_F(Output, WhoseReaderIsGoneEndsAProgramAndNotTheLauncher) {
 }
 
 TEST_F(Output, AWarningDoesNotGetIntoTheMetrics) {
-  const std::string train = kProgram + "train --data " + folder_ +
-                            " --batch-size 10 --checkpoint-dir " + folder_ +
-                            "/checkpoints --checkpoint-every 1 ";
+  const std::string train = kProgram + "train --data '" + folder_ +
+                            "' --batch-size 10 --checkpoint-dir '" + folder_ +
+                            "/checkpoints' --checkpoint-every 1 ";
   ASSERT_EQ(Launched(shell(train + "--max-steps 2")).wait(), 0);
   std::ofstream(folder_ + "/checkpoints/checkpoint.safetensors") << "damaged";
-  Launched resumed(shell(train + "--resume --metrics " + folder_ + "/metrics 2>&-"));
+  Launched resumed(shell(train + "--resume --metrics '" + folder_ + "/metrics' 2>&-"));
   EXPECT_EQ(resumed.wait(), 0);
   std::ifstream metrics(folder_ + "/metrics");
   int lines = 0;

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/process/idx_files.h"
 #include "tests/process/launched.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ddproof {
 namespace {
@@ -24,13 +24,7 @@ const LaunchedOptions kNotLaunched = {.environment = {"RANK", "LOCAL_RANK", "WOR
 // A folder with a data set of 120 images of 8x8 pixels, removed at the end.
 class TrainProgram : public testing::Test {
  protected:
-  TrainProgram()
-      : folder_(testing::TempDir() + "ddproof train " +
-                testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove_all(folder_);
-    write_small_idx_dataset(folder_, 120);
-  }
-  ~TrainProgram() override { std::filesystem::remove_all(folder_); }
+  TrainProgram() { write_small_idx_dataset(folder_, 120); }
 
   Words train(const Words& flags) const {
     Words words{DDPROOF_PROGRAM, "train", "--data", folder_};
@@ -45,7 +39,8 @@ class TrainProgram : public testing::Test {
     return words;
   }
 
-  std::string folder_;
+  const TemporaryFolder own_;
+  const std::string& folder_ = own_.path();
 };
 
 // The JSON in the program's output, behind a rank's prefix or not.

@@ -9,6 +9,7 @@
 #include "reference/checkpoint/training_state.h"
 #include "reference/compute/cpu.h"
 #include "tests/support/memory_runtime.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ddproof {
 namespace {
@@ -342,7 +343,8 @@ TEST(CheckpointDirectory, AnOpenFileStaysReadableWhileItIsReplaced) {
 
 TEST(CheckpointDirectory, WorksOnTheOperatingSystemsFiles) {
   OsRuntime runtime;
-  CheckpointDirectory checkpoints(runtime, testing::TempDir() + "checkpoint_test/new/run");
+  const TemporaryFolder folder;
+  CheckpointDirectory checkpoints(runtime, folder.path() + "/new/run");
   checkpoints.save(state_after(1));
   checkpoints.save(state_after(2));
   EXPECT_EQ(checkpoints.load().bytes, state_after(2));

@@ -10,6 +10,7 @@
 #include "reference/data/idx.h"
 #include "tests/support/fnv.h"
 #include "tests/support/memory_files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ddproof {
 namespace {
@@ -228,9 +229,9 @@ TEST(IdxDataset, AMissingFileIsNamed) {
 
 TEST(IdxDataset, ADirectoryInPlaceOfAFileIsRefused) {
   OsFileSystem files;
-  const std::string root = testing::TempDir() + "idx_directory_test";
-  files.make_directory(root + "/train-images-idx3-ubyte");
-  EXPECT_THROW(read_idx_dataset(files, root, Split::kTrain), DataError);
+  const TemporaryFolder folder;
+  files.make_directory(folder.path() + "/train-images-idx3-ubyte");
+  EXPECT_THROW(read_idx_dataset(files, folder.path(), Split::kTrain), DataError);
 }
 
 // The data set that the demo trains on: 6,000 images of each class. The checksum of every hundredth

@@ -1,30 +1,19 @@
 #include "backends/local/os_files.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <functional>
 #include <span>
 #include <string_view>
 
 #include "backends/api/error.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ddproof {
 namespace {
 
 class OsFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "ddproof_os_files_XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override {
-    for (const std::string& name : files_.list(directory_)) files_.remove(path(name));
-    files_.remove(directory_);
-  }
-
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
 
   void write(const std::string& name, std::string_view text) {
@@ -46,7 +35,8 @@ class OsFiles : public ::testing::Test {
   }
 
   OsFileSystem files_;
-  std::string directory_;
+  const TemporaryFolder folder_;
+  const std::string& directory_ = folder_.path();
 };
 
 TEST_F(OsFiles, ReadsBackWhatWasAppended) {

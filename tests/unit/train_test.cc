@@ -16,6 +16,7 @@
 #include "reference/model/models.h"
 #include "reference/train/evaluate.h"
 #include "reference/train/shared_checkpoint.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ddproof {
 namespace {
@@ -59,25 +60,17 @@ TrainOptions small_options() {
   return {.epochs = 2, .batch_size = 4, .sgd = {.lr = 0.05, .momentum = 0.9}, .seed = 5};
 }
 
-// A directory of its own, removed at the end.
 class CheckpointFolder : public testing::Test {
  protected:
-  CheckpointFolder()
-      : path_(testing::TempDir() + "ddproof_train_test_" +
-              testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    clear();
-  }
-  ~CheckpointFolder() override { clear(); }
-
   void clear() {
-    if (!runtime_.files().exists(path_)) return;
     for (const std::string& name : runtime_.files().list(path_)) {
       runtime_.files().remove(path_ + "/" + name);
     }
   }
 
   OsRuntime runtime_;
-  std::string path_;
+  const TemporaryFolder folder_;
+  const std::string& path_ = folder_.path();
 };
 
 TEST(Train, RanksHoldTheSameBits) {
@@ -206,9 +199,10 @@ TEST_F(CheckpointFolder, GlooRanksGoOnFromRankZerosCheckpoint) {
 
 TEST_F(CheckpointFolder, ThatCannotBeWrittenIsFoundBeforeTheFirstStepOnEveryRank) {
   const ImageDataset images = make_images(20);
-  runtime_.files().create(path_);  // a file where the directory should be
+  const std::string file = path_ + "/file";
+  runtime_.files().create(file);
   TrainOptions options = small_options();
-  options.checkpoint_directory = path_ + "/checkpoints";
+  options.checkpoint_directory = file + "/checkpoints";
   std::map<int, std::string> texts;
   make_backend("sim")->run_world({.world_size = 3, .files = &runtime_.files()},
                                  [&](RankContext& rank) {
@@ -219,9 +213,8 @@ TEST_F(CheckpointFolder, ThatCannotBeWrittenIsFoundBeforeTheFirstStepOnEveryRank
                                      texts[rank.group.rank()] = error.what();
                                    }
                                  });
-  runtime_.files().remove(path_);
-  const std::string text = "rank 0: no checkpoints can be written to " + path_ +
-                           "/checkpoints: " + path_ + "/checkpoints: mkdir: Not a directory";
+  const std::string text = "rank 0: no checkpoints can be written to " + file +
+                           "/checkpoints: " + file + "/checkpoints: mkdir: Not a directory";
   EXPECT_EQ(texts, (std::map<int, std::string>{{0, text}, {1, text}, {2, text}}));
 }
 
