@@ -38,6 +38,13 @@ CLI::Validator in_range(Number low, Number high) {
   return CLI::Validator(check, "");
 }
 
+CLI::Validator not_empty() {
+  const auto check = [](const std::string& text) -> std::string {
+    return text.empty() ? "\"\" is not allowed; allowed: a text that is not empty" : "";
+  };
+  return CLI::Validator(check, "");
+}
+
 }  // namespace
 
 struct Arguments::Parser {
@@ -95,12 +102,18 @@ void Arguments::flag(const std::string& name, bool& target, const std::string& h
 }
 
 void Arguments::text(const std::string& name, std::string& target, const std::string& help) {
-  parser_->app.add_option(name, target, help)->capture_default_str()->type_name("TEXT");
+  parser_->app.add_option(name, target, help)
+      ->capture_default_str()
+      ->type_name("TEXT")
+      ->check(not_empty());
 }
 
 void Arguments::texts(const std::string& name, std::vector<std::string>& target,
                       const std::string& help) {
-  parser_->app.add_option(name, target, help)->type_name("TEXT")->allow_extra_args(false);
+  parser_->app.add_option(name, target, help)
+      ->type_name("TEXT")
+      ->allow_extra_args(false)
+      ->check(not_empty());
 }
 
 void Arguments::choice(const std::string& name, std::string& target,

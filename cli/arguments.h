@@ -26,6 +26,7 @@ class Arguments {
 
   // `name` is "--epochs" or "-e,--epochs". Targets must outlive parse().
   void flag(const std::string& name, bool& target, const std::string& help);
+  // An empty text is refused.
   void text(const std::string& name, std::string& target, const std::string& help);
   // May be given several times.
   void texts(const std::string& name, std::vector<std::string>& target, const std::string& help);

@@ -100,6 +100,17 @@ TEST(Arguments, RefuseBadValuesSayingWhatIsAllowed) {
             "--model: \"rnn\" is not allowed; allowed: mlp|cnn (see ddproof try --help)");
 }
 
+TEST(Arguments, RefuseAnEmptyText) {
+  for (const Words& words : {Words{"--master-addr", ""}, Words{"--master-addr="}}) {
+    EXPECT_EQ(Flags().refusal(words),
+              "--master-addr: \"\" is not allowed; allowed: a text that is not empty (see ddproof "
+              "try --help)");
+  }
+  EXPECT_EQ(Flags().refusal({"--path", "a", "--path", ""}),
+            "--path: \"\" is not allowed; allowed: a text that is not empty (see ddproof try "
+            "--help)");
+}
+
 TEST(Arguments, RefuseAMissingValueAndAStrayWord) {
   EXPECT_EQ(Flags().refusal({"--seed"}), "--seed: a value must follow (see ddproof try --help)");
   EXPECT_EQ(Flags().refusal({"stray"}), "unexpected word \"stray\" (see ddproof try --help)");
