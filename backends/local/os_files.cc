@@ -17,8 +17,12 @@
 namespace ddproof {
 namespace {
 
+[[noreturn]] void fail(const std::string& path, const std::string& call, const std::string& why) {
+  throw DataError(path + ": " + call + ": " + why);
+}
+
 [[noreturn]] void fail(const std::string& path, const std::string& call, int error) {
-  throw DataError(path + ": " + call + ": " + std::system_category().message(error));
+  fail(path, call, std::system_category().message(error));
 }
 
 class Descriptor {
@@ -38,8 +42,12 @@ class Descriptor {
 
 class OsFile final : public File {
  public:
-  OsFile(std::string path, int flags) : path_(std::move(path)), descriptor_(path_, flags) {
-    if (S_ISDIR(status().st_mode)) fail(path_, "open", EISDIR);
+  OsFile(std::string path, int flags) : path_(std::move(path)), descriptor_(path_, flags) {}
+
+  void require_regular() const {
+    const mode_t mode = status().st_mode;
+    if (S_ISDIR(mode)) fail(path_, "open", EISDIR);
+    if (!S_ISREG(mode)) fail(path_, "open", "is a FIFO or a device, expected a file");
   }
 
   std::uint64_t size() override { return static_cast<std::uint64_t>(status().st_size); }
@@ -85,7 +93,10 @@ class OsFile final : public File {
 }  // namespace
 
 std::unique_ptr<File> OsFileSystem::open(const std::string& path) {
-  return std::make_unique<OsFile>(path, O_RDONLY);
+  // Without O_NONBLOCK a FIFO would keep us waiting for its writer.
+  auto file = std::make_unique<OsFile>(path, O_RDONLY | O_NONBLOCK);
+  file->require_regular();
+  return file;
 }
 
 std::unique_ptr<File> OsFileSystem::create(const std::string& path) {

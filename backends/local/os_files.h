@@ -16,7 +16,7 @@ namespace ddproof {
 
 class OsFileSystem final : public FileSystem {
  public:
-  // Directories are refused: they have no bytes to read.
+  // Directories, FIFOs and devices are refused: they have no size, or make their reader wait.
   std::unique_ptr<File> open(const std::string& path) override;
   std::unique_ptr<File> create(const std::string& path) override;
   bool exists(const std::string& path) override;

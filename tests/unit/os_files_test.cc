@@ -1,6 +1,7 @@
 #include "backends/local/os_files.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <functional>
 #include <span>
@@ -91,6 +92,14 @@ TEST_F(OsFiles, RemoveOfAMissingFileIsFine) { EXPECT_NO_THROW(files_.remove(path
 TEST_F(OsFiles, ExistsIsFalseBelowAFile) {
   write("a", "");
   EXPECT_FALSE(files_.exists(path("a/b")));
+}
+
+TEST_F(OsFiles, WhatIsNoFileIsRefusedAtOnce) {
+  const std::string reason = ": open: is a FIFO or a device, expected a file";
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  for (const std::string& name : {path("fifo"), std::string("/dev/zero")}) {
+    expect_data_error([&] { files_.open(name); }, name + reason);
+  }
 }
 
 TEST_F(OsFiles, ErrorsNamePathCallAndReason) {
