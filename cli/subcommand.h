@@ -15,7 +15,7 @@ enum ExitStatus : int {
   kExitHolds = 0,        // all is well
   kExitFailed = 1,       // a property failed
   kExitUsage = 2,        // wrong use: ConfigError
-  kExitEnvironment = 3,  // the world: DataError, CommError
+  kExitEnvironment = 3,  // the world: ResourceError, DataError, CommError
 };
 
 struct CommandContext {
@@ -28,7 +28,7 @@ struct CommandContext {
 struct Subcommand {
   const char* name;
   const char* summary;  // one line for `ddproof --help`
-  // Returns the exit status. Lets ConfigError, DataError and CommError through: main.cc prints
+  // Returns the exit status. Lets the errors of backends/api/error.h through: main.cc prints
   // them.
   int (*run)(CommandContext& context);
 };

@@ -2,6 +2,8 @@
 //
 //   ConfigError    The caller's settings: a flag, an environment variable, an argument. The text
 //                  names the setting, its value and the allowed range. Fix it and call again.
+//   ResourceError  What the machine does not give: an address, a name, a process, a thread. The
+//                  text names it and what to do. Free it, or take another, and call again.
 //   DataError      A file that was read: the text names file, byte offset and expectation.
 //   CommError      The world: a peer is lost, a deadline passed, ranks called different things.
 //                  The group is unusable afterwards; make a new one.
@@ -19,6 +21,11 @@
 namespace ddproof {
 
 class ConfigError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class ResourceError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };

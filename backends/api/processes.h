@@ -56,7 +56,8 @@ class Processes {
   virtual ~Processes() = default;  // kills what still runs
 
   // Returns the new process's number when its program has been started.
-  // Throws ConfigError naming the program when it cannot be.
+  // Throws ConfigError naming the program when it cannot be, ResourceError when the system gives no
+  // more processes or descriptors.
   virtual int start(const ProcessSpec& spec) = 0;
   virtual std::int64_t pid(int process) const = 0;
   // Sends a signal to the process and to what it started in its process group; nothing when it

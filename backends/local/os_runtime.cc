@@ -24,8 +24,8 @@ class ThreadTask final : public Task {
     try {
       thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& error) {
-      throw ConfigError("task \"" + name + "\": the system starts no more threads (" +
-                        error.code().message() + "); use fewer ranks or raise `ulimit -u`");
+      throw ResourceError("task \"" + name + "\": the system starts no more threads (" +
+                          error.code().message() + "); use fewer ranks or raise `ulimit -u`");
     }
     // For debuggers; the kernel keeps 15 characters.
     pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());

@@ -27,7 +27,7 @@ class OsRuntime final : public Runtime {
   void sleep_for(Duration duration) override;
   // Real work takes real time: nothing to add.
   void charge(Duration compute_cost) override;
-  // Throws ConfigError when the system starts no more threads.
+  // Throws ResourceError when the system starts no more threads.
   std::unique_ptr<Task> spawn(std::string name, std::function<void()> body) override;
   std::unique_ptr<Monitor> make_monitor() override;
   std::uint64_t random_u64() override;

@@ -20,10 +20,15 @@ namespace {
                     "; give a program that this user may run");
 }
 
+[[noreturn]] void refuse_resource(const char* what, int error) {
+  throw ResourceError(std::string("the system gives no more ") + what + " (" +
+                      std::strerror(error) + "); start fewer ranks, or raise the limits of ulimit");
+}
+
 // Closes its ends unless they were given away.
 struct Pipe {
-  explicit Pipe(const ProcessSpec& spec) {
-    if (::pipe2(ends, O_CLOEXEC) != 0) refuse(spec, errno);
+  Pipe() {
+    if (::pipe2(ends, O_CLOEXEC) != 0) refuse_resource("pipes", errno);
   }
   ~Pipe() {
     close_read();
@@ -101,15 +106,15 @@ int await_program(Pipe& report) {
 
 Spawned spawn_process(const ProcessSpec& spec, const SpawnSignals& signals) {
   if (spec.command.empty()) throw ConfigError("no program to start");
-  Pipe output(spec);
-  Pipe error(spec);
-  Pipe report(spec);
+  Pipe output;
+  Pipe error;
+  Pipe report;
   const std::vector<char*> command = pointers(spec.command);
   const std::vector<char*> environment = pointers(spec.environment);
   const ChildPlan plan{command.data(), environment.data(), &signals,       spec.inherit_input,
                        output.ends[1], error.ends[1],      report.ends[1], ::getpid()};
   const pid_t pid = ::fork();
-  if (pid < 0) refuse(spec, errno);
+  if (pid < 0) refuse_resource("processes", errno);
   if (pid == 0) become_program(plan);
   if (const int failure = await_program(report)) {
     siginfo_t info{};

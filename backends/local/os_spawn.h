@@ -19,7 +19,8 @@ struct SpawnSignals {
   bool ignore_pipe = false;
 };
 
-// Returns when the child's program has been started. Throws ConfigError when it cannot be.
+// Returns when the child's program has been started. Throws ConfigError when it cannot be,
+// ResourceError when the system gives no more processes or descriptors.
 // Requires: the calling thread lives on; the child is killed when it ends.
 Spawned spawn_process(const ProcessSpec& spec, const SpawnSignals& signals);
 

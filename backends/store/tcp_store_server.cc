@@ -16,11 +16,11 @@ namespace {
       " ";
   if (error == asio::error::address_in_use) {
     const std::string holder = options.port_holder ? options.port_holder(options.port) : "";
-    throw ConfigError(what + "is in use" + (holder.empty() ? "" : " by " + holder) +
-                      "; choose another port, or 0 for any free one");
+    throw ResourceError(what + "is in use" + (holder.empty() ? "" : " by " + holder) +
+                        "; choose another port, or 0 for any free one");
   }
-  throw ConfigError(what + "cannot be listened on (" + error.message() +
-                    "); choose an address of this machine and a port that this user may open");
+  throw ResourceError(what + "cannot be listened on (" + error.message() +
+                      "); choose an address of this machine and a port that this user may open");
 }
 
 // The endpoints to try, best first.

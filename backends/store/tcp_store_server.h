@@ -26,7 +26,7 @@ struct TcpStoreServerOptions {
 class TcpStoreServer {
  public:
   // Listens when it returns. `runtime` must outlive the server.
-  // Throws ConfigError naming host and port when it cannot listen there.
+  // Throws ResourceError naming host and port when it cannot listen there.
   TcpStoreServer(Runtime& runtime, const TcpStoreServerOptions& options);
   // Closes all connections; clients get CommError{kPeerLost}.
   ~TcpStoreServer();

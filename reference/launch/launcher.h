@@ -40,8 +40,8 @@ struct LaunchOptions {
 };
 
 // Returns the status to exit with: 0 when all workers returned 0 and all output was written.
-// Throws ConfigError, and leaves nothing running, when the port is in use or the program cannot be
-// started.
+// Throws, and leaves nothing running, ConfigError when the program cannot be started and
+// ResourceError when the port is in use or the machine gives no more processes.
 int launch(const LaunchOptions& options, Runtime& runtime, Processes& processes);
 
 // The environment of one worker: `base`, with the variables of the contract (environment.h) and

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kLabel = "main_process_first";
 constexpr std::size_t kTextBytesMax = 64 * 1024;
 
-enum class FailureType : std::int64_t { kConfig, kData, kComm, kOther };
+enum class FailureType : std::int64_t { kConfig, kResource, kData, kComm, kOther };
 
 // A failure in the form in which it travels.
 struct Failure {
@@ -27,6 +27,8 @@ Failure describe(const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const ConfigError& config) {
     return {.type = FailureType::kConfig, .text = config.what()};
+  } catch (const ResourceError& resource) {
+    return {.type = FailureType::kResource, .text = resource.what()};
   } catch (const DataError& data) {
     return {.type = FailureType::kData, .text = data.what()};
   } catch (const CommError& comm) {
@@ -43,6 +45,7 @@ Failure describe(const std::exception_ptr& error) {
                            std::to_string(failed_rank) + ": " + failure.text;
   switch (failure.type) {
     case FailureType::kConfig: throw ConfigError(text);
+    case FailureType::kResource: throw ResourceError(text);
     case FailureType::kData: throw DataError(text);
     case FailureType::kComm: throw CommError(failure.kind, text, {failed_rank});
     case FailureType::kOther: break;

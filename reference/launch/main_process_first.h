@@ -12,7 +12,8 @@
 //   - nobody uses the result before the work of every scope is done;
 //   - an exception of the work reaches all ranks: the worker gets its own, the others one of the
 //   same
-//     type (ConfigError, DataError, CommError, otherwise std::runtime_error) with its text;
+//     type (ConfigError, ResourceError, DataError, CommError, otherwise std::runtime_error) with
+//     its text;
 //   - a worker that dies, or takes longer than the group's timeout, is CommError on the others;
 //   - not distributed (local rank -1): the work runs here, and nothing else is called.
 //

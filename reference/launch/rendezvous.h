@@ -17,7 +17,7 @@ namespace ddproof {
 class Rendezvous {
  public:
   // Requires: environment.distributed; `runtime` outlives this.
-  // Throws ConfigError when rank 0 cannot listen there, CommError{kTimeout} when nobody answers
+  // Throws ResourceError when rank 0 cannot listen there, CommError{kTimeout} when nobody answers
   // within `timeout`; both name host and port.
   Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, Duration timeout);
   // The host waits for the other ranks to leave or die, at most kLeaveTimeout.

@@ -103,10 +103,11 @@ TEST_P(MainProcessFirst, AFailureReachesEveryRankWithTypeAndText) {
 
 TEST_P(MainProcessFirst, EveryTypeOfErrorKeepsItsType) {
   const std::vector<std::function<void()>> throws = {
-      [] { throw ConfigError("c"); }, [] { throw CommError(CommErrorKind::kPeerLost, "p"); },
-      [] { throw std::logic_error("l"); }, [] { throw 7; }, [] { throw DataError(""); }};
+      [] { throw ConfigError("c"); },      [] { throw CommError(CommErrorKind::kPeerLost, "p"); },
+      [] { throw std::logic_error("l"); }, [] { throw 7; },
+      [] { throw DataError(""); },         [] { throw ResourceError("r"); }};
   const std::vector<std::string> names = {"config c", "comm peer lost p", "other l", "unknown",
-                                          "data "};
+                                          "data ",    "resource r"};
   for (std::size_t i = 0; i < throws.size(); ++i) {
     std::vector<std::string> caught(world_.size());
     world_.run([&](GuardContext context, int rank) {
@@ -115,6 +116,8 @@ TEST_P(MainProcessFirst, EveryTypeOfErrorKeepsItsType) {
         main_process_first(context, GuardScope::kWorld, throws[i], [] {});
       } catch (const ConfigError& error) {
         name = std::string("config ") + error.what();
+      } catch (const ResourceError& error) {
+        name = std::string("resource ") + error.what();
       } catch (const DataError& error) {
         name = std::string("data ") + error.what();
       } catch (const CommError& error) {

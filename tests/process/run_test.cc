@@ -176,7 +176,7 @@ TEST(Run, APortInUseNamesAddressAndHolder) {
   const TcpStoreServer holder(runtime, {.host = "127.0.0.1"});
   const std::string port = std::to_string(holder.port());
   Launched run(run_command_line({"--master-port", port, "echo", "started"}));
-  EXPECT_EQ(run.wait(), 2);
+  EXPECT_EQ(run.wait(), 3);
   EXPECT_EQ(run.out(), "");
   EXPECT_TRUE(
       run.err().starts_with("ddproof run: store server: 127.0.0.1:" + port + " is in use by "))

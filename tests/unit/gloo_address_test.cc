@@ -45,7 +45,7 @@ TEST(GlooAddress, ANameWithoutAnAddressIsRefusedAndNeverBecomesLoopback) {
   try {
     chosen({{"MASTER_ADDR", "no such host"}});
     FAIL();
-  } catch (const ConfigError& error) {
+  } catch (const ResourceError& error) {
     const std::string text = error.what();
     EXPECT_TRUE(text.starts_with("MASTER_ADDR is \"no such host\": no address found (")) << text;
     EXPECT_NE(text.find("GLOO_SOCKET_IFNAME"), std::string::npos);

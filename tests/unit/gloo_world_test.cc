@@ -22,7 +22,7 @@ class FewTasksRuntime final : public Runtime {
   void sleep_for(Duration duration) override { os_.sleep_for(duration); }
   void charge(Duration compute_cost) override { os_.charge(compute_cost); }
   std::unique_ptr<Task> spawn(std::string name, std::function<void()> body) override {
-    if (tasks_left_-- == 0) throw ConfigError("task \"" + name + "\": no more threads");
+    if (tasks_left_-- == 0) throw ResourceError("task \"" + name + "\": no more threads");
     return os_.spawn(std::move(name), std::move(body));
   }
   std::unique_ptr<Monitor> make_monitor() override { return os_.make_monitor(); }
@@ -35,7 +35,7 @@ class FewTasksRuntime final : public Runtime {
   int tasks_left_;
 };
 
-TEST(GlooWorld, ARankThatCannotBeStartedIsAConfigErrorAndEndsTheOthers) {
+TEST(GlooWorld, ARankThatCannotBeStartedIsAResourceErrorAndEndsTheOthers) {
   GlooBackend backend(ProcessHost{
       .make_runtime = [](std::uint64_t) { return std::make_unique<FewTasksRuntime>(2); },
       .make_store = [](Runtime& owner) -> ProcessHost::Clients {
@@ -46,7 +46,7 @@ TEST(GlooWorld, ARankThatCannotBeStartedIsAConfigErrorAndEndsTheOthers) {
   try {
     backend.run_world({.world_size = 4}, [&](RankContext&) { began = true; });
     FAIL() << "a world of 4 ran on 2 tasks";
-  } catch (const ConfigError& error) {
+  } catch (const ResourceError& error) {
     EXPECT_STREQ(error.what(), "task \"rank 2\": no more threads");
   }
   EXPECT_FALSE(began);

@@ -88,19 +88,20 @@ TEST_F(TcpStoreTest, PortInUseNamesTheAddressAndItsHolder) {
   const TcpStoreServer server(runtime_, {.host = "127.0.0.1"});
   const std::string place = "store server: 127.0.0.1:" + std::to_string(server.port());
   TcpStoreServerOptions options{.host = "127.0.0.1", .port = server.port()};
-  EXPECT_EQ(error_of<ConfigError>([&] { TcpStoreServer(runtime_, options); }),
+  EXPECT_EQ(error_of<ResourceError>([&] { TcpStoreServer(runtime_, options); }),
             place + " is in use; choose another port, or 0 for any free one");
   options.port_holder = [](std::uint16_t) { return "python3 (pid 7)"; };
-  EXPECT_EQ(error_of<ConfigError>([&] { TcpStoreServer(runtime_, options); }),
+  EXPECT_EQ(error_of<ResourceError>([&] { TcpStoreServer(runtime_, options); }),
             place + " is in use by python3 (pid 7); choose another port, or 0 for any free one");
   options.host = "";
-  const std::string everywhere = error_of<ConfigError>([&] { TcpStoreServer(runtime_, options); });
+  const std::string everywhere =
+      error_of<ResourceError>([&] { TcpStoreServer(runtime_, options); });
   EXPECT_TRUE(everywhere.starts_with("store server: *:")) << everywhere;
 }
 
 TEST_F(TcpStoreTest, AnAddressOfAnotherMachineIsRefused) {
   const std::string text =
-      error_of<ConfigError>([&] { TcpStoreServer(runtime_, {.host = "192.0.2.1", .port = 0}); });
+      error_of<ResourceError>([&] { TcpStoreServer(runtime_, {.host = "192.0.2.1", .port = 0}); });
   EXPECT_TRUE(text.starts_with("store server: 192.0.2.1:0 cannot be listened on (")) << text;
 }
 
@@ -128,7 +129,7 @@ TEST_F(TcpStoreTest, WorksOverIpv6) {
   std::unique_ptr<TcpStoreServer> server;
   try {
     server = std::make_unique<TcpStoreServer>(runtime_, TcpStoreServerOptions{.host = "::1"});
-  } catch (const ConfigError&) {
+  } catch (const ResourceError&) {
     GTEST_SKIP() << "no IPv6 on this machine";
   }
   TcpStore client(runtime_, {.host = "::1", .port = server->port()});

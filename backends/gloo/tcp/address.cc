@@ -14,9 +14,9 @@ namespace ddproof {
 namespace {
 
 [[noreturn]] void refuse(const std::string& master, const std::string& why) {
-  throw ConfigError("MASTER_ADDR is \"" + master + "\": " + why +
-                    "; set it to an address of rank 0's machine, or GLOO_SOCKET_IFNAME to the "
-                    "network interface to use");
+  throw ResourceError("MASTER_ADDR is \"" + master + "\": " + why +
+                      "; set it to an address of rank 0's machine, or GLOO_SOCKET_IFNAME to the "
+                      "network interface to use");
 }
 
 std::string numeric(const sockaddr* address, socklen_t length) {

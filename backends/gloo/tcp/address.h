@@ -16,7 +16,7 @@ struct ListenAddress {
 // GLOO_SOCKET_IFNAME decides when set. Else MASTER_ADDR: unset, "localhost" or a loopback address
 // means that all ranks run here, so loopback; any other is where the master is, so the address from
 // which this machine reaches it. Only a MASTER_ADDR that is a name is looked up.
-// Throws ConfigError when MASTER_ADDR has no address or no route leads there: never falls back to
+// Throws ResourceError when MASTER_ADDR has no address or no route leads there: never falls back to
 // loopback, which would make each node a world of its own.
 ListenAddress choose_listen_address(const Environment& environment);
 
