@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -31,8 +33,9 @@ void check_options(const TrainOptions& options, const TrainData& data) {
   if (options.epochs < 1) refuse("epochs is " + std::to_string(options.epochs) + ", at least 1");
   if (options.max_steps < 0) refuse("max steps is negative; 0 means no limit");
   if (options.checkpoint_every < 0) refuse("checkpoint every is negative; 0 means each epoch");
-  if (options.resume && options.checkpoint_directory.empty()) {
-    refuse("resume needs a checkpoint directory");
+  if (options.checkpoint_directory.empty()) {
+    if (options.resume) refuse("resume needs a checkpoint directory");
+    if (options.checkpoint_every > 0) refuse("checkpoint every needs a checkpoint directory");
   }
   if (!options.evaluate) return;
   if (data.test == nullptr) refuse("evaluation needs a test set");
@@ -130,8 +133,9 @@ class TrainingRun {
   }
 
   void step(Trainer<float>& trainer, const Batch<float>& batch) {
-    MetricSums metrics = trainer.step(batch.input, batch.labels);
-    if (group_ != nullptr) metrics = sum_over_ranks(*group_, metrics);
+    const MetricSums mine = trainer.step(batch.input, batch.labels);
+    const MetricSums metrics = group_ != nullptr ? sum_over_ranks(*group_, mine) : mine;
+    if (!std::isfinite(metrics.loss_sum)) refuse_loss(mine, metrics);
     const std::int64_t epoch = progress_.epoch;
     advance(batch.size() * world_size());
     summary_.samples += metrics.samples;
@@ -140,6 +144,20 @@ class TrainingRun {
       observer_->on_step({progress_.step, steps_of_run_, epoch, metrics, runtime_.now() - begin_});
     }
     if (options_.checkpoint_every > 0 && progress_.step % options_.checkpoint_every == 0) save();
+  }
+
+  // On every rank, since all have the same sum. The rank named is the lowest one whose own loss is
+  // not finite.
+  [[noreturn]] void refuse_loss(const MetricSums& mine, const MetricSums& all) const {
+    std::string text = fmt::format("train: step {}: the loss is {}", progress_.step + 1,
+                                   std::fabs(all.loss()));  // a NaN may have a sign
+    if (group_ != nullptr) {
+      std::array<std::int64_t, 1> rank{std::isfinite(mine.loss_sum) ? group_->size()
+                                                                    : group_->rank()};
+      group_->all_reduce(Buffer::of(rank), ReduceOp::kMin, {.label = "bad loss"})->wait();
+      text = fmt::format("{} {}, from rank {}", group_->who(), text, rank[0]);
+    }
+    throw ConfigError(text + "; lower the learning rate, or look at the data");
   }
 
   // The progress always names the next sample: after the last one of an epoch, the next epoch's.

@@ -68,7 +68,8 @@ class TrainObserver {
 
 // A collective call when `group` is not null. `observer` may be null.
 // Throws ConfigError for settings that make no sense (a text each), on all ranks where ranks
-// disagree; DataError for a data set or checkpoint that is not usable; CommError.
+// disagree, and on all ranks at the first step whose loss is not finite; that step is neither
+// observed nor saved. DataError for a data set or checkpoint that is not usable; CommError.
 TrainSummary train(const TrainOptions& options, const TrainData& data, ProcessGroup* group,
                    Runtime& runtime, TrainObserver* observer);
 

@@ -181,6 +181,11 @@ TEST_F(TrainProgram, WrongUseIsRefusedWithOneLine) {
        {"RANK=5", "LOCAL_RANK=0", "WORLD_SIZE=2"},
        2,
        "environment variable RANK is \"5\"; allowed: a whole number from 0 to 1 (WORLD_SIZE is 2)"},
+      {{"--backend", "gloo"},
+       {"RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=1", "LOCAL_WORLD_SIZE=1",
+        "MASTER_ADDR=no-such-host.invalid", "MASTER_PORT=29500"},
+       3,
+       "store server: no-such-host.invalid:29500 cannot be listened on ("},
       {{"--backend", "sim", "--world-size", "2"},
        {"RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500"},
        2,
@@ -194,6 +199,8 @@ TEST_F(TrainProgram, WrongUseIsRefusedWithOneLine) {
       {{"--eval"}, {}, 3, "t10k-images-idx3-ubyte"},
       {{"--format", "cifar10"}, {}, 3, "data_batch_1.bin"},
       {{"--resume"}, {}, 2, "train: resume needs a checkpoint directory"},
+      {{"--checkpoint-every", "3"}, {}, 2, "train: checkpoint every needs a checkpoint directory"},
+      {{"--metrics", ""}, {}, 2, "--metrics: \"\" is not allowed"},
       {{"--epohcs", "3"}, {}, 2, "--epochs"},
   };
   for (const Refusal& refusal : refusals) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "backends/local/os_runtime.h"
 #include "backends/registry/registry.h"
 #include "reference/compute/cpu.h"
+#include "reference/data/distributed_sampler.h"
 #include "reference/data/memory_dataset.h"
 #include "reference/model/models.h"
 #include "reference/train/evaluate.h"
@@ -141,6 +143,13 @@ class NoSteps : public TrainObserver {
  public:
   void on_step(const StepRecord&) override { ADD_FAILURE() << "a step was made"; }
   void on_warning(const std::string&) override {}
+};
+
+class LastStep : public TrainObserver {
+ public:
+  void on_step(const StepRecord& record) override { step = record.step; }
+  void on_warning(const std::string&) override {}
+  std::int64_t step = 0;
 };
 
 // Makes one call too many after the third step, as a guard in the wrong branch does.
@@ -273,6 +282,40 @@ TEST(Train, RanksWithDifferentSettingsAreRefusedOnEveryRank) {
             "the same flags and data");
 }
 
+TEST(Train, ALossThatIsNotFiniteEndsAllRanksAtThatStep) {
+  constexpr std::int64_t kBad = 7;
+  std::vector<float> pixels(20 * 64, 0.5f);
+  pixels[kBad * 64] = std::numeric_limits<float>::quiet_NaN();
+  const TensorDataset images({1, 8, 8}, 10, std::move(pixels), std::vector<std::int64_t>(20, 3));
+  const TrainOptions options = small_options();
+  // Where the sampler puts the bad sample.
+  int bad_rank = 0;
+  std::int64_t bad_step = 0;
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto mine = DistributedSampler({.length = 20, .replicas = 2, .rank = rank, .seed = 5})
+                          .indices()
+                          .to_vector();
+    const auto found = std::ranges::find(mine, kBad);
+    if (found == mine.end()) continue;
+    bad_rank = rank;
+    bad_step = (found - mine.begin()) / options.batch_size + 1;
+  }
+  std::map<int, std::string> texts;
+  make_backend("sim")->run_world({.world_size = 2}, [&](RankContext& rank) {
+    LastStep observer;
+    try {
+      train(options, {images}, &rank.group, rank.runtime, &observer);
+    } catch (const ConfigError& error) {
+      texts[rank.group.rank()] = error.what();
+    }
+    EXPECT_EQ(observer.step, bad_step - 1);
+  });
+  const std::string text = " [sim] train: step " + std::to_string(bad_step) +
+                           ": the loss is nan, from rank " + std::to_string(bad_rank) +
+                           "; lower the learning rate, or look at the data";
+  EXPECT_EQ(texts, (std::map<int, std::string>{{0, "rank 0/2" + text}, {1, "rank 1/2" + text}}));
+}
+
 TEST(Train, SettingsThatMakeNoSenseAreRefused) {
   const ImageDataset images = make_images(10);
   const ImageDataset none = make_images(0);
@@ -291,6 +334,8 @@ TEST(Train, SettingsThatMakeNoSenseAreRefused) {
   EXPECT_EQ(text({.checkpoint_every = -1}, images),
             "train: checkpoint every is negative; 0 means each epoch");
   EXPECT_EQ(text({.resume = true}, images), "train: resume needs a checkpoint directory");
+  EXPECT_EQ(text({.checkpoint_every = 3}, images),
+            "train: checkpoint every needs a checkpoint directory");
   EXPECT_EQ(text({.evaluate = true}, images), "train: evaluation needs a test set");
   const auto test_text = [&](const Dataset& test) -> std::string {
     try {
