@@ -21,7 +21,6 @@ constexpr std::string_view kStepKey = "ddproof.step";
 constexpr std::string_view kEpochKey = "ddproof.epoch";
 constexpr std::string_view kPositionKey = "ddproof.position";
 constexpr std::string_view kSeedKey = "ddproof.seed";
-constexpr std::string_view kCounterPrefix = "ddproof.random.";
 constexpr std::string_view kChecksumKey = "ddproof.xxh3";
 // As it stands in the header; the quotes cannot come from a name, where they would be escaped.
 constexpr std::string_view kChecksumText = "\"ddproof.xxh3\":\"";
@@ -49,22 +48,18 @@ std::string checksum_of(std::vector<std::byte> bytes, std::size_t place) {
 }
 
 template <class Number>
-Number number(const Safetensors& file, std::string_view key, const std::string& text) {
+Number number(const Safetensors& file, std::string_view key) {
+  const auto found = file.metadata().find(std::string(key));
+  if (found == file.metadata().end()) {
+    fail(file.path(), fmt::format("no metadata {}; expected a ddproof checkpoint", key));
+  }
+  const std::string& text = found->second;
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < Number{0}) {
     fail(file.path(), fmt::format("metadata {} is '{}', expected a number", key, text));
   }
   return value;
-}
-
-template <class Number>
-Number number(const Safetensors& file, std::string_view key) {
-  const auto found = file.metadata().find(std::string(key));
-  if (found == file.metadata().end()) {
-    fail(file.path(), fmt::format("no metadata {}; expected a ddproof checkpoint", key));
-  }
-  return number<Number>(file, key, found->second);
 }
 
 }  // namespace
@@ -75,11 +70,6 @@ TrainingProgress read_progress(const Safetensors& file) {
   progress.epoch = number<std::int64_t>(file, kEpochKey);
   progress.position = number<std::int64_t>(file, kPositionKey);
   progress.seed = number<std::uint64_t>(file, kSeedKey);
-  for (const auto& [key, text] : file.metadata()) {
-    if (!key.starts_with(kCounterPrefix)) continue;
-    progress.random_counters[key.substr(kCounterPrefix.size())] =
-        number<std::uint64_t>(file, key, text);
-  }
   return progress;
 }
 
@@ -115,9 +105,6 @@ std::vector<std::byte> encode_state(const TrainingProgress& progress,
   metadata[std::string(kEpochKey)] = std::to_string(progress.epoch);
   metadata[std::string(kPositionKey)] = std::to_string(progress.position);
   metadata[std::string(kSeedKey)] = std::to_string(progress.seed);
-  for (const auto& [name, counter] : progress.random_counters) {
-    metadata[std::string(kCounterPrefix) + name] = std::to_string(counter);
-  }
   metadata[std::string(kChecksumKey)] = kNoChecksum;
   std::vector<TensorView> views;
   for (const NamedTensor& tensor : tensors) {

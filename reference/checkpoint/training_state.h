@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -26,8 +25,6 @@ struct TrainingProgress {
   std::int64_t epoch = 0;
   std::int64_t position = 0;  // in the epoch, over all ranks: DistributedSampler's position
   std::uint64_t seed = 0;
-  // How far each named stream of random numbers is.
-  std::map<std::string, std::uint64_t> random_counters;
 
   bool operator==(const TrainingProgress&) const = default;
 };

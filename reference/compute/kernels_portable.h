@@ -1,12 +1,10 @@
 // The kernels for any scalar, in plain C++: the definition that the vector kernels must equal.
 //
-// T offers +, - and *, and where it rounds also fma(T, T, T), found by argument-dependent lookup.
-// The compiler may vectorise over columns; that changes no bit.
+// T offers what scalar.h asks. The compiler may vectorise over columns; that changes no bit.
 #pragma once
 
-#include <cmath>
-
 #include "reference/compute/kernel_body.h"
+#include "reference/compute/scalar.h"
 
 namespace ddproof::internal {
 
@@ -16,16 +14,6 @@ concept Ordered = requires(const T& a, const T& b) {
   a > b;
   a != b;
 };
-
-template <class T>
-T multiply_add(const T& a, const T& b, const T& c) {
-  using std::fma;
-  if constexpr (requires { fma(a, b, c); }) {
-    return fma(a, b, c);
-  } else {
-    return a * b + c;
-  }
-}
 
 template <class T>
 struct PortableVector {
@@ -44,7 +32,7 @@ struct PortableVector {
   static Vector fma(const Vector& a, const Vector& b, const Vector& c) {
     Vector result;
     for (int i = 0; i < kWidth; ++i) {
-      result.lane[i] = internal::multiply_add<T>(a.lane[i], b.lane[i], c.lane[i]);
+      result.lane[i] = multiply_add(a.lane[i], b.lane[i], c.lane[i]);
     }
     return result;
   }

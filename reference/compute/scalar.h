@@ -1,9 +1,11 @@
-// What the templates ask of a scalar type beyond + - * and ==: made from integers and reals.
+// What the templates ask of a scalar type beyond + - * and ==: made from integers and reals, and
+// multiplied and added.
 //
 // float and double work as they are. Another scalar (an element of a finite field, a value with its
-// error bound) specialises ScalarTraits.
+// error bound) specialises ScalarTraits; one that rounds also has fma(T, T, T) in its namespace.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace ddproof {
@@ -32,6 +34,18 @@ T from_real(double value) {
 template <class T>
 T reciprocal_of(std::int64_t value) {
   return ScalarTraits<T>::reciprocal_of(value);
+}
+
+// a * b + c, rounded once where T rounds. Inlined always: its caller may be compiled for a
+// processor that has an instruction for it.
+template <class T>
+[[gnu::always_inline]] inline T multiply_add(const T& a, const T& b, const T& c) {
+  using std::fma;
+  if constexpr (requires { fma(a, b, c); }) {
+    return fma(a, b, c);
+  } else {
+    return a * b + c;
+  }
 }
 
 }  // namespace ddproof

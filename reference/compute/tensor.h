@@ -61,12 +61,6 @@ class Tensor {
   std::span<T> span() { return {data_, static_cast<std::size_t>(count_)}; }
   std::span<const T> span() const { return {data_, static_cast<std::size_t>(count_)}; }
 
-  // Same memory, other shape. Requires: equal counts.
-  void reshape(Shape shape) {
-    DDPROOF_CHECK(element_count(shape) == count_);
-    shape_ = std::move(shape);
-  }
-
  private:
   void swap(Tensor& other) noexcept {
     std::swap(device_, other.device_);

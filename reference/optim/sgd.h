@@ -1,10 +1,11 @@
 // Stochastic gradient descent: torch.optim.SGD, bit for bit in float and double.
 //
 //   g = gradient + weight_decay * w
-//   v = g on the first step of a parameter, else momentum * v + (1 - dampening) * g
-//   g = nesterov ? g + momentum * v : v          (only with momentum)
+//   b = g on the first step of a parameter, else momentum * b + (1 - dampening) * g
+//   g = nesterov ? g + momentum * b : b          (only with momentum)
 //   w = w - lr * g
 //
+// b is the parameter's momentum buffer.
 // Each "a + s * b" is one fused multiply-add, as in PyTorch's kernels, so the bits are the same on
 // every processor. A parameter without a gradient in this pass is skipped, its momentum included,
 // as PyTorch skips grad None.
@@ -53,8 +54,8 @@ class Sgd {
 
   const std::vector<Parameter<T>*>& parameters() const { return parameters_; }
 
-  // Momentum v of parameters()[i]; none until the first step that used the parameter, and never any
-  // without momentum.
+  // Momentum buffer of parameters()[i]; none until the first step that used the parameter, and
+  // never any without momentum.
   const std::optional<Tensor<T>>& momentum_buffer(std::size_t i) const {
     return momentum_buffers_[i];
   }
@@ -99,14 +100,13 @@ void Sgd<T>::step() {
     Parameter<T>& parameter = *parameters_[i];
     if (!parameter.has_gradient) continue;
     SgdRule rule{.decays = options_.weight_decay != 0, .nesterov = options_.nesterov};
-    T* velocity = nullptr;
+    T* buffer = nullptr;
     if (options_.momentum != 0) {
       rule.momentum =
           momentum_buffers_[i] ? SgdRule::Momentum::kRunning : SgdRule::Momentum::kFirst;
-      velocity =
-          momentum_buffers_[i] ? momentum_buffers_[i]->data() : make_momentum_buffer(i).data();
+      buffer = momentum_buffers_[i] ? momentum_buffers_[i]->data() : make_momentum_buffer(i).data();
     }
-    sgd_update(rule, factors, parameter.value.data(), parameter.gradient.data(), velocity,
+    sgd_update(rule, factors, parameter.value.data(), parameter.gradient.data(), buffer,
                parameter.value.count());
   }
 }

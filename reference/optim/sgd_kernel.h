@@ -5,9 +5,9 @@
 // multiply-add rounds once by definition.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
-#include <type_traits>
+
+#include "reference/compute/scalar.h"
 
 namespace ddproof {
 
@@ -29,29 +29,20 @@ struct SgdFactors {
 
 namespace internal {
 
-template <class T>
-[[gnu::always_inline]] inline T multiply_add(T a, T b, T c) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return std::fma(a, b, c);
-  } else {
-    return a * b + c;
-  }
-}
-
 template <class T, SgdRule::Momentum kMomentum>
 [[gnu::always_inline]] inline void sgd_loop(const SgdRule& rule, const SgdFactors<T>& factors,
                                             T* __restrict w, const T* __restrict gradient,
-                                            T* __restrict velocity, std::int64_t count) {
+                                            T* __restrict buffer, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     T g = gradient[i];
     if (rule.decays) g = multiply_add(w[i], factors.weight_decay, g);
     if constexpr (kMomentum != SgdRule::Momentum::kNone) {
-      T v = g;
+      T b = g;
       if constexpr (kMomentum == SgdRule::Momentum::kRunning) {
-        v = multiply_add(g, factors.one_minus_dampening, T(velocity[i] * factors.momentum));
+        b = multiply_add(g, factors.one_minus_dampening, T(buffer[i] * factors.momentum));
       }
-      velocity[i] = v;
-      g = rule.nesterov ? multiply_add(v, factors.momentum, g) : v;
+      buffer[i] = b;
+      g = rule.nesterov ? multiply_add(b, factors.momentum, g) : b;
     }
     w[i] = multiply_add(g, factors.minus_lr, w[i]);
   }
@@ -59,33 +50,33 @@ template <class T, SgdRule::Momentum kMomentum>
 
 template <class T>
 [[gnu::always_inline]] inline void sgd_loops(const SgdRule& rule, const SgdFactors<T>& factors,
-                                             T* w, const T* gradient, T* velocity,
+                                             T* w, const T* gradient, T* buffer,
                                              std::int64_t count) {
   switch (rule.momentum) {
     case SgdRule::Momentum::kNone:
-      return sgd_loop<T, SgdRule::Momentum::kNone>(rule, factors, w, gradient, velocity, count);
+      return sgd_loop<T, SgdRule::Momentum::kNone>(rule, factors, w, gradient, buffer, count);
     case SgdRule::Momentum::kFirst:
-      return sgd_loop<T, SgdRule::Momentum::kFirst>(rule, factors, w, gradient, velocity, count);
+      return sgd_loop<T, SgdRule::Momentum::kFirst>(rule, factors, w, gradient, buffer, count);
     case SgdRule::Momentum::kRunning:
-      return sgd_loop<T, SgdRule::Momentum::kRunning>(rule, factors, w, gradient, velocity, count);
+      return sgd_loop<T, SgdRule::Momentum::kRunning>(rule, factors, w, gradient, buffer, count);
   }
 }
 
 }  // namespace internal
 
-// Updates w, and velocity where the rule has momentum, in place.
-// Requires: the ranges hold count elements and do not overlap; velocity may be null without
-//           momentum. With kFirst, what velocity held is not read.
+// Updates w, and the momentum buffer where the rule has momentum, in place.
+// Requires: the ranges hold count elements and do not overlap; the buffer may be null without
+//           momentum. With kFirst, what it held is not read.
 template <class T>
 void sgd_update(const SgdRule& rule, const SgdFactors<T>& factors, T* w, const T* gradient,
-                T* velocity, std::int64_t count) {
-  internal::sgd_loops(rule, factors, w, gradient, velocity, count);
+                T* buffer, std::int64_t count) {
+  internal::sgd_loops(rule, factors, w, gradient, buffer, count);
 }
 template <>
 void sgd_update(const SgdRule& rule, const SgdFactors<float>& factors, float* w,
-                const float* gradient, float* velocity, std::int64_t count);
+                const float* gradient, float* buffer, std::int64_t count);
 template <>
 void sgd_update(const SgdRule& rule, const SgdFactors<double>& factors, double* w,
-                const double* gradient, double* velocity, std::int64_t count);
+                const double* gradient, double* buffer, std::int64_t count);
 
 }  // namespace ddproof

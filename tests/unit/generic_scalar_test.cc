@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -14,6 +15,7 @@
 #include "reference/model/conv2d.h"
 #include "reference/model/linear.h"
 #include "reference/model/sequential.h"
+#include "reference/optim/sgd.h"
 
 namespace ddproof {
 namespace {
@@ -168,6 +170,55 @@ TEST(FieldScalar, RunsConvolutions) {
     EXPECT_EQ(output.span()[channel * 16 + 5], sum);
   }
   EXPECT_EQ(conv.backward(output, {}).shape(), input.shape());
+}
+
+template <class T>
+Parameter<T> one_weight(Device<T>& device, T value, T gradient) {
+  Parameter<T> w{"w", Tensor<T>(device, {1}), Tensor<T>(device, {1}), true};
+  w.value.data()[0] = value;
+  w.gradient.data()[0] = gradient;
+  return w;
+}
+
+TEST(FieldScalar, IsTrainedBySgd) {
+  Cpu<Field> device;
+  Parameter<Field> w = one_weight<Field>(device, {3}, {5});
+  Sgd<Field> sgd({&w}, {.lr = 0.5, .momentum = 0.25, .weight_decay = 0.125, .nesterov = true});
+  const auto real = [](double value) { return from_real<Field>(value); };
+  Field weight{3};
+  Field buffer;
+  for (int step = 0; step < 3; ++step) {
+    sgd.step();
+    Field g = weight * real(0.125) + Field{5};
+    buffer = step == 0 ? g : g * real(1) + buffer * real(0.25);
+    g = buffer * real(0.25) + g;
+    weight = g * real(-0.5) + weight;
+    EXPECT_EQ(w.value.data()[0], weight) << step;
+  }
+}
+
+// A double that counts its fused operations.
+struct Counted {
+  double value = 0;
+  int fused = 0;
+
+  friend Counted operator+(Counted a, Counted b) { return {a.value + b.value, a.fused + b.fused}; }
+  friend Counted operator*(Counted a, Counted b) { return {a.value * b.value, a.fused + b.fused}; }
+  friend Counted fma(Counted a, Counted b, Counted c) {
+    return {std::fma(a.value, b.value, c.value), a.fused + b.fused + c.fused + 1};
+  }
+};
+
+TEST(OwnScalar, ItsOwnFusedMultiplyAddIsTheOneThatIsUsed) {
+  EXPECT_EQ(multiply_add(Counted{2}, Counted{3}, Counted{4}).fused, 1);
+  EXPECT_EQ(multiply_add(0.1, 10.0, -1.0), std::fma(0.1, 10.0, -1.0));
+  Cpu<Counted> device;
+  const Counted x[] = {{2}, {3}};
+  Counted y;
+  const Counted none;
+  device.linear_forward({.batch = 1, .in = 2, .out = 1}, x, x, &none, &y);
+  EXPECT_EQ(y.value, 13);
+  EXPECT_EQ(y.fused, 2);
 }
 
 TEST(FieldScalar, RefusesWhatNeedsAnOrder) {
