@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "backends/api/error.h"
 
@@ -82,12 +84,38 @@ void agree(ProcessGroup& group, const std::exception_ptr& own, CallSite site) {
   if (!own) raise(failure, group.who(), root);
 }
 
-// Where this holds on all ranks, rank 0 has local rank 0, so somebody works in either scope.
-void require_local_rank(const ProcessGroup& group, int local_rank) {
-  if (local_rank >= 0 && local_rank <= group.rank()) return;
-  throw ConfigError(group.who() + " " + kLabel + ": the local rank is " +
-                    std::to_string(local_rank) + ", allowed: 0 to " + std::to_string(group.rank()) +
-                    " on this rank; pass LOCAL_RANK");
+// Every rank's, by rank.
+std::vector<std::int64_t> gather_local_ranks(ProcessGroup& group, int local_rank, CallSite site) {
+  const std::int64_t mine[] = {local_rank};
+  std::vector<std::int64_t> all(static_cast<std::size_t>(group.size()));
+  group
+      .all_gather(ConstBuffer::of(std::span(mine)), Buffer::of(std::span(all)), {.label = kLabel},
+                  site)
+      ->wait();
+  return all;
+}
+
+// Throws on every rank unless every node has the local ranks 0, 1, ... in the order of its ranks:
+// then somebody works for each node, and rank 0 is among them. A node whose local ranks go on where
+// those of another end cannot be told from a part of it.
+void require_local_ranks(const ProcessGroup& group, const std::vector<std::int64_t>& local_ranks) {
+  const auto refuse = [&](std::size_t rank, const std::string& why) {
+    throw ConfigError(group.who() + " " + kLabel + ": rank " + std::to_string(rank) +
+                      " has local rank " + std::to_string(local_ranks[rank]) + why +
+                      "; pass LOCAL_RANK, which counts from 0 on each node");
+  };
+  std::vector<int> nodes(local_ranks.size(), 0);  // by the highest local rank so far
+  for (std::size_t rank = 0; rank < local_ranks.size(); ++rank) {
+    const std::int64_t local_rank = local_ranks[rank];
+    if (local_rank < 0 || local_rank > static_cast<std::int64_t>(rank)) {
+      refuse(rank, ", allowed: 0 to " + std::to_string(rank));
+    }
+    const auto at = static_cast<std::size_t>(local_rank);
+    if (at > 0 && nodes[at - 1]-- == 0) {
+      refuse(rank, ", but its node has no local rank " + std::to_string(at - 1) + " before it");
+    }
+    ++nodes[at];
+  }
 }
 
 }  // namespace
@@ -103,9 +131,9 @@ void run_main_process_work(const GuardContext& context, GuardScope scope,
                       ", but there is no group; join it first");
   }
   ProcessGroup& group = *context.group;
+  require_local_ranks(group, gather_local_ranks(group, context.local_rank, site));
   std::exception_ptr own;
   try {
-    require_local_rank(group, context.local_rank);
     if (scope == GuardScope::kNode ? context.local_rank == 0 : group.rank() == 0) work();
   } catch (...) {
     own = std::current_exception();

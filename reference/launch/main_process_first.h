@@ -36,7 +36,8 @@ struct GuardContext {
 };
 
 // Returns once `work` was done in every scope. A collective call. Throws as above, and ConfigError
-// on every rank when a local rank is not in 0..rank.
+// on every rank, naming the rank, when the local ranks of a node are not 0, 1, ... in the order of
+// its ranks.
 void run_main_process_work(const GuardContext& context, GuardScope scope,
                            const std::function<void()>& work, CallSite site);
 

@@ -195,12 +195,39 @@ TEST_P(MainProcessFirst, AWrongLocalRankIsRefusedOnEveryRank) {
       const auto texts = config_errors(world_, local_ranks, scope, used);
       EXPECT_EQ(used, 0);
       for (const std::string& text : texts) {
-        EXPECT_NE(text.find("the local rank is " + std::to_string(wrong) + ", allowed: 0 to " +
-                            std::to_string(who) + " on this rank; pass LOCAL_RANK"),
+        EXPECT_NE(text.find("rank " + std::to_string(who) + " has local rank " +
+                            std::to_string(wrong) + ", allowed: 0 to " + std::to_string(who) +
+                            "; pass LOCAL_RANK, which counts from 0 on each node"),
                   text.npos)
             << text;
       }
     }
+  }
+}
+
+TEST_P(MainProcessFirst, ANodeWithoutLocalRankZeroIsRefusedOnEveryRank) {
+  if (world_.size() == 1) GTEST_SKIP() << "one rank is local rank 0";
+  for (const GuardScope scope : {GuardScope::kNode, GuardScope::kWorld}) {
+    int used = 0;
+    const auto texts = config_errors(world_, {0, 1, 1, 2}, scope, used);
+    EXPECT_EQ(used, 0);
+    for (std::size_t rank = 0; rank < world_.size(); ++rank) {
+      EXPECT_EQ(texts[rank],
+                "rank " + std::to_string(rank) + "/4 [" + GetParam() +
+                    "] main_process_first: rank 2 has local rank 1, but its node has no local rank "
+                    "0 before it; pass LOCAL_RANK, which counts from 0 on each node");
+    }
+  }
+}
+
+TEST_P(MainProcessFirst, RanksMayBeDealtToNodesInAnyWay) {
+  if (world_.size() == 1) GTEST_SKIP() << "one rank has one node";
+  for (const std::vector<int>& local_ranks :
+       {std::vector{0, 0, 1, 1}, std::vector{0, 1, 0, 2}, std::vector{0, 0, 0, 0}}) {
+    int used = 0;
+    const auto texts = config_errors(world_, local_ranks, GuardScope::kNode, used);
+    EXPECT_EQ(texts, std::vector<std::string>(4));
+    EXPECT_EQ(used, 4);
   }
 }
 
