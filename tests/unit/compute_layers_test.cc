@@ -9,6 +9,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/api/error.h"
@@ -25,45 +26,37 @@ struct Results {
   bool operator==(const Results&) const = default;
 };
 
-template <class T>
-struct LinearData {
-  LinearShape shape;
+template <class T, class Shape>
+struct LayerData {
+  Shape shape;
   Values<T> x, w, bias, dy, dw, dbias;
 };
-
 template <class T>
-struct ConvData {
-  Conv2dShape shape;
-  Values<T> x, w, bias, dy, dw, dbias;
-};
+using LinearData = LayerData<T, LinearShape>;
+template <class T>
+using ConvData = LayerData<T, Conv2dShape>;
 
 using Draw = Values<double> (*)(std::mt19937_64&, Index);
 
-template <class T>
-LinearData<T> linear_data(const LinearShape& s, std::uint64_t seed, Draw draw) {
+// `x`, `w`, `bias` and `y`: how many elements these have.
+template <class T, class Shape>
+LayerData<T, Shape> draw_data(const Shape& shape, std::uint64_t seed, Draw draw, Index x, Index w,
+                              Index bias, Index y) {
   std::mt19937_64 engine(seed);
   const auto values = [&](Index count) { return converted<T>(draw(engine, count)); };
-  return {s,
-          values(s.batch * s.in),
-          values(s.out * s.in),
-          values(s.out),
-          values(s.batch * s.out),
-          values(s.out * s.in),
-          values(s.out)};
+  return {shape, values(x), values(w), values(bias), values(y), values(w), values(bias)};
 }
 
 template <class T>
-ConvData<T> conv_data(const Conv2dShape& s, std::uint64_t seed, Draw draw) {
-  std::mt19937_64 engine(seed);
-  const auto values = [&](Index count) { return converted<T>(draw(engine, count)); };
-  const Index out = s.batch * s.out_channels * s.out_height() * s.out_width();
-  return {s,
-          values(s.batch * s.in_channels * s.height * s.width),
-          values(s.out_channels * s.taps()),
-          values(s.out_channels),
-          values(out),
-          values(s.out_channels * s.taps()),
-          values(s.out_channels)};
+LinearData<T> layer_data(const LinearShape& s, std::uint64_t seed, Draw draw) {
+  return draw_data<T>(s, seed, draw, s.batch * s.in, s.out * s.in, s.out, s.batch * s.out);
+}
+
+template <class T>
+ConvData<T> layer_data(const Conv2dShape& s, std::uint64_t seed, Draw draw) {
+  return draw_data<T>(s, seed, draw, s.batch * s.in_channels * s.height * s.width,
+                      s.out_channels * s.taps(), s.out_channels,
+                      s.batch * s.out_channels * s.out_height() * s.out_width());
 }
 
 template <class T>
@@ -102,16 +95,20 @@ Results<T> by_loops(const ConvData<T>& d) {
   return r;
 }
 
-template <class T, class Data>
-void expect_bits_of_loops_everywhere(const Data& data) {
-  const Results<T> expected = by_loops(data);
+template <class T>
+void expect_equal(const Results<T>& actual, const Results<T>& expected, std::string_view where) {
+  EXPECT_EQ(actual.forward, expected.forward) << where;
+  EXPECT_EQ(actual.input, expected.input) << where;
+  EXPECT_EQ(actual.weight, expected.weight) << where;
+  EXPECT_EQ(actual.bias, expected.bias) << where;
+}
+
+template <class T, class Shape>
+void expect_bits_of_loops_everywhere(const Shape& shape, std::uint64_t seed) {
+  const LayerData<T, Shape> data = layer_data<T>(shape, seed, random_values<double>);
   for (Isa isa : supported_isas()) {
     Cpu<T> cpu(isa);
-    const Results<T> actual = by_device<T>(cpu, data);
-    EXPECT_EQ(actual.forward, expected.forward) << to_string(isa);
-    EXPECT_EQ(actual.input, expected.input) << to_string(isa);
-    EXPECT_EQ(actual.weight, expected.weight) << to_string(isa);
-    EXPECT_EQ(actual.bias, expected.bias) << to_string(isa);
+    expect_equal(by_device<T>(cpu, data), by_loops(data), to_string(isa));
   }
 }
 
@@ -134,7 +131,8 @@ Data magnitudes(const Data& d) {
           absolute(d.dy), absolute(d.dw), absolute(d.dbias)};
 }
 
-LinearData<double> widened(const LinearData<float>& d) {
+template <class Shape>
+LayerData<double, Shape> widened(const LayerData<float, Shape>& d) {
   return {d.shape,
           converted<double>(d.x),
           converted<double>(d.w),
@@ -144,19 +142,15 @@ LinearData<double> widened(const LinearData<float>& d) {
           converted<double>(d.dbias)};
 }
 
-ConvData<double> widened(const ConvData<float>& d) {
-  return {d.shape,
-          converted<double>(d.x),
-          converted<double>(d.w),
-          converted<double>(d.bias),
-          converted<double>(d.dy),
-          converted<double>(d.dw),
-          converted<double>(d.dbias)};
+Results<double> widened(const Results<float>& r) {
+  return {converted<double>(r.forward), converted<double>(r.input), converted<double>(r.weight),
+          converted<double>(r.bias)};
 }
 
-template <class Data>
-void expect_results_within_bound(const Data& data, Index forward_terms, Index input_terms,
-                                 Index parameter_terms) {
+template <class Shape>
+void expect_results_within_bound(const Shape& shape, std::uint64_t seed, Index forward_terms,
+                                 Index input_terms, Index parameter_terms) {
+  const auto data = layer_data<float>(shape, seed, random_values<double>);
   Cpu<float> cpu;
   const Results<float> actual = by_device<float>(cpu, data);
   const Results<double> exact = by_loops(widened(data));
@@ -167,6 +161,20 @@ void expect_results_within_bound(const Data& data, Index forward_terms, Index in
   expect_within_bound(actual.bias, exact.bias, magnitude.bias, parameter_terms, "bias");
 }
 
+template <class Shape>
+void expect_exact_on_integers(const Shape& shape, std::uint64_t seed) {
+  const auto data = layer_data<float>(shape, seed, random_integers<double>);
+  Cpu<float> cpu;
+  expect_equal(widened(by_device<float>(cpu, data)), by_loops(widened(data)), "on integers");
+}
+
+template <class Shape>
+void expect_nothing_from_an_empty_batch(const Shape& shape, std::uint64_t seed) {
+  const auto data = layer_data<float>(shape, seed, random_values<double>);
+  Cpu<float> cpu;
+  expect_equal(by_device<float>(cpu, data), {{}, {}, data.dw, data.dbias}, "empty batch");
+}
+
 // Around every edge of the register tiles (rows of 2, 6 and 12, columns of 4 to 32).
 const std::vector<LinearShape> kLinearShapes = {
     {1, 1, 1},   {1, 17, 10}, {2, 31, 33}, {3, 8, 5},    {5, 40, 12},
@@ -175,38 +183,23 @@ const std::vector<LinearShape> kLinearShapes = {
 
 TEST(LinearKernels, HaveTheBitsOfAPlainLoopOnEveryInstructionSet) {
   for (const LinearShape& s : kLinearShapes) {
-    expect_bits_of_loops_everywhere<float>(linear_data<float>(s, 1, random_values<double>));
-    expect_bits_of_loops_everywhere<double>(linear_data<double>(s, 2, random_values<double>));
+    expect_bits_of_loops_everywhere<float>(s, 1);
+    expect_bits_of_loops_everywhere<double>(s, 2);
   }
 }
 
 TEST(LinearKernels, StayWithinTheRoundingBound) {
   for (const LinearShape& s : kLinearShapes) {
-    expect_results_within_bound(linear_data<float>(s, 3, random_values<double>), s.in + 1, s.out,
-                                s.batch + 1);
+    expect_results_within_bound(s, 3, s.in + 1, s.out, s.batch + 1);
   }
 }
 
 TEST(LinearKernels, AreExactOnIntegers) {
-  for (const LinearShape& s : kLinearShapes) {
-    const auto data = linear_data<float>(s, 4, random_integers<double>);
-    Cpu<float> cpu;
-    const Results<double> exact = by_loops(widened(data));
-    const Results<float> actual = by_device<float>(cpu, data);
-    EXPECT_EQ(converted<double>(actual.forward), exact.forward);
-    EXPECT_EQ(converted<double>(actual.input), exact.input);
-    EXPECT_EQ(converted<double>(actual.weight), exact.weight);
-    EXPECT_EQ(converted<double>(actual.bias), exact.bias);
-  }
+  for (const LinearShape& s : kLinearShapes) expect_exact_on_integers(s, 4);
 }
 
 TEST(LinearKernels, TakeAnEmptyBatch) {
-  const auto data = linear_data<float>({0, 5, 3}, 5, random_values<double>);
-  Cpu<float> cpu;
-  const Results<float> actual = by_device<float>(cpu, data);
-  EXPECT_TRUE(actual.forward.empty());
-  EXPECT_EQ(actual.weight, data.dw);
-  EXPECT_EQ(actual.bias, data.dbias);
+  expect_nothing_from_an_empty_batch(LinearShape{0, 5, 3}, 5);
 }
 
 // At full size from the first case on: small shapes are drawn anyway.
@@ -242,8 +235,8 @@ TEST(ConvKernels, HaveTheBitsOfAPlainLoopOnEveryInstructionSet) {
     seen["1x1 kernel"] += s.kernel == 1;
     seen["more than one column panel"] += s.out_channels > 16;
     const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-    expect_bits_of_loops_everywhere<float>(conv_data<float>(s, seed, random_values<double>));
-    expect_bits_of_loops_everywhere<double>(conv_data<double>(s, seed, random_values<double>));
+    expect_bits_of_loops_everywhere<float>(s, seed);
+    expect_bits_of_loops_everywhere<double>(s, seed);
     RC_ASSERT(!::testing::Test::HasFailure());
   });
   EXPECT_TRUE(holds);
@@ -261,32 +254,17 @@ const std::vector<Conv2dShape> kConvShapes = {
 
 TEST(ConvKernels, StayWithinTheRoundingBound) {
   for (const Conv2dShape& s : kConvShapes) {
-    expect_results_within_bound(conv_data<float>(s, 7, random_values<double>), s.taps() + 1,
-                                s.out_channels * s.kernel * s.kernel,
+    expect_results_within_bound(s, 7, s.taps() + 1, s.out_channels * s.kernel * s.kernel,
                                 s.batch * s.out_height() * s.out_width() + 1);
   }
 }
 
 TEST(ConvKernels, AreExactOnIntegers) {
-  for (const Conv2dShape& s : kConvShapes) {
-    const auto data = conv_data<float>(s, 8, random_integers<double>);
-    Cpu<float> cpu;
-    const Results<double> exact = by_loops(widened(data));
-    const Results<float> actual = by_device<float>(cpu, data);
-    EXPECT_EQ(converted<double>(actual.forward), exact.forward);
-    EXPECT_EQ(converted<double>(actual.input), exact.input);
-    EXPECT_EQ(converted<double>(actual.weight), exact.weight);
-    EXPECT_EQ(converted<double>(actual.bias), exact.bias);
-  }
+  for (const Conv2dShape& s : kConvShapes) expect_exact_on_integers(s, 8);
 }
 
 TEST(ConvKernels, TakeAnEmptyBatch) {
-  const auto data = conv_data<float>({0, 2, 5, 5, 3, 3, 1, 1, 1}, 9, random_values<double>);
-  Cpu<float> cpu;
-  const Results<float> actual = by_device<float>(cpu, data);
-  EXPECT_TRUE(actual.forward.empty());
-  EXPECT_EQ(actual.weight, data.dw);
-  EXPECT_EQ(actual.bias, data.dbias);
+  expect_nothing_from_an_empty_batch(Conv2dShape{0, 2, 5, 5, 3, 3, 1, 1, 1}, 9);
 }
 
 TEST(Cpu, RefusesAnInstructionSetThatItLacks) {
