@@ -11,6 +11,7 @@
 
 #include "backends/api/digest.h"
 #include "backends/api/list_of.h"
+#include "backends/api/text_exchange.h"
 
 namespace ddproof {
 namespace {
@@ -33,8 +34,8 @@ class Channel {
     const Buffer data = Buffer::of(values);
     run({.op = Op::kAllReduce, .reduce_op = ReduceOp::kMax, .input = data, .output = data});
   }
-  void all_gather(std::span<char> mine, std::span<char> all) {
-    run({.op = Op::kAllGather, .input = bytes(mine), .output = bytes(all)});
+  void all_gather(std::span<std::uint8_t> mine, std::span<std::uint8_t> all) {
+    run({.op = Op::kAllGather, .input = Buffer::of(mine), .output = Buffer::of(all)});
   }
   void send(std::span<char> data) {
     run({.op = Op::kSend, .peer = about_->peer, .tag = tag(), .input = bytes(data)});
@@ -56,20 +57,13 @@ class Channel {
 
 // Every rank's description of its call.
 std::vector<std::string> gather_texts(Channel& channel, const std::string& mine, int size) {
-  std::array<std::uint64_t, 1> length{mine.size()};
-  channel.all_reduce_max(length);
-  const auto stride = static_cast<std::size_t>(length[0]);
-  std::string padded = mine;
-  padded.resize(stride, '\0');
-  std::string all(stride * static_cast<std::size_t>(size), '\0');
+  std::array<std::uint64_t, 1> longest{mine.size()};
+  channel.all_reduce_max(longest);
+  const auto width = static_cast<std::size_t>(longest[0]);
+  std::vector<std::uint8_t> padded = pad_text(mine, width);
+  std::vector<std::uint8_t> all(width * static_cast<std::size_t>(size));
   channel.all_gather(padded, all);
-  std::vector<std::string> texts;
-  for (int rank = 0; rank < size; ++rank) {
-    std::string text = all.substr(static_cast<std::size_t>(rank) * stride, stride);
-    text.erase(std::find(text.begin(), text.end(), '\0'), text.end());
-    texts.push_back(std::move(text));
-  }
-  return texts;
+  return split_texts(all, width, size);
 }
 
 struct Disagreement {
@@ -132,12 +126,9 @@ std::span<char> bytes_of(PeerRecord& record) {
 void compare_collective(ProcessGroup& group, const Call& call, Duration timeout) {
   Channel channel(group, call, timeout);
   const std::string text = call.describe();
-  const std::uint64_t digest = digest_of(text);
-  // The largest digest and the smallest (the largest complement's complement) are equal only when
-  // all are.
-  std::array<std::uint64_t, 2> extremes{digest, ~digest};
-  channel.all_reduce_max(extremes);
-  if (extremes[0] == ~extremes[1]) return;
+  TextComparison comparison(text);
+  channel.all_reduce_max(comparison.words);
+  if (comparison.all_equal()) return;
   throw_mismatch(group, call, gather_texts(channel, text, group.size()));
 }
 

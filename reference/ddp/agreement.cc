@@ -1,19 +1,16 @@
 #include "reference/ddp/agreement.h"
 
-#include <algorithm>
 #include <array>
 
 #include "backends/api/check.h"
-#include "backends/api/digest.h"
+#include "backends/api/text_exchange.h"
 
 namespace ddproof {
 
 bool all_ranks_have(ProcessGroup& group, const std::string& text, const std::string& label) {
-  // The maximum of (x, ~x) over ranks is (x, ~x) only when all x are equal.
-  const std::uint64_t mine = digest_of(text);
-  std::array<std::uint64_t, 2> pair{mine, ~mine};
-  group.all_reduce(Buffer::of(pair), ReduceOp::kMax, {.label = label})->wait();
-  return pair[0] == ~pair[1];
+  TextComparison comparison(text);
+  group.all_reduce(Buffer::of(comparison.words), ReduceOp::kMax, {.label = label})->wait();
+  return comparison.all_equal();
 }
 
 std::vector<std::string> gather_texts(ProcessGroup& group, const std::string& text,
@@ -21,17 +18,10 @@ std::vector<std::string> gather_texts(ProcessGroup& group, const std::string& te
   std::array<std::int64_t, 1> longest{static_cast<std::int64_t>(text.size())};
   group.all_reduce(Buffer::of(longest), ReduceOp::kMax, {.label = label + " length"})->wait();
   const auto width = static_cast<std::size_t>(longest[0]);
-  std::vector<std::uint8_t> mine(width, 0);
-  std::ranges::copy(text, mine.begin());
+  const std::vector<std::uint8_t> mine = pad_text(text, width);
   std::vector<std::uint8_t> all(width * static_cast<std::size_t>(group.size()));
   group.all_gather(ConstBuffer::of(mine), Buffer::of(all), {.label = label})->wait();
-  std::vector<std::string> texts;
-  for (int rank = 0; rank < group.size(); ++rank) {
-    const auto first = all.begin() + static_cast<std::ptrdiff_t>(width) * rank;
-    const auto last = first + static_cast<std::ptrdiff_t>(width);
-    texts.emplace_back(first, std::find(first, last, 0));
-  }
-  return texts;
+  return split_texts(all, width, group.size());
 }
 
 void require_same_text(ProcessGroup& group, const std::string& what, const std::string& text,
