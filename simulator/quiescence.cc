@@ -37,6 +37,7 @@ bool Simulation::at_quiescence() {
   if (blocked) {
     if (report_.verdict == Verdict::kNone) give_deadlock_verdict();
     if (interrupt_deadlocked()) return true;
+    blame_deadlock();
   }
   return kill_all() || abandon_all();
 }
@@ -76,21 +77,28 @@ void Simulation::give_deadlock_verdict() {
   record(EventKind::kDeadlock, -1, -1, 0, report_.verdict_text);
 }
 
-// Ends ordinary waits with DeadlockError; when there are none, those of locks and joins too.
+// Ends ordinary waits with DeadlockError; false when there are none.
 bool Simulation::interrupt_deadlocked() {
-  for (const WaitKind kind : {WaitKind::kCall, WaitKind::kCleanup}) {
-    std::vector<Fiber*> victims;
-    for (const auto& fiber : fibers_) {
-      if (!can_deadlock(*fiber) || fiber->reason_->kind != kind) continue;
-      if (!is_unwinding(*fiber)) victims.push_back(fiber.get());
-    }
-    if (victims.empty()) continue;
-    std::sort(victims.begin(), victims.end(),
-              [](const Fiber* a, const Fiber* b) { return a->id_ < b->id_; });
-    for (Fiber* fiber : victims) make_ready(*fiber, Fiber::WakeUp::kDeadlock);
-    return true;
+  std::vector<Fiber*> victims;
+  for (const auto& fiber : fibers_) {
+    if (!can_deadlock(*fiber) || fiber->reason_->kind != WaitKind::kCall) continue;
+    if (!is_unwinding(*fiber)) victims.push_back(fiber.get());
   }
-  return false;
+  std::sort(victims.begin(), victims.end(),
+            [](const Fiber* a, const Fiber* b) { return a->id_ < b->id_; });
+  for (Fiber* fiber : victims) make_ready(*fiber, Fiber::WakeUp::kDeadlock);
+  return !victims.empty();
+}
+
+// What is still blocked cannot be told; so its rank's report is, unless its main threw something.
+void Simulation::blame_deadlock() {
+  const auto error =
+      std::make_exception_ptr(DeadlockError(report_.verdict_text, report_.verdict_culprits));
+  for (const auto& fiber : fibers_) {
+    if (!can_deadlock(*fiber)) continue;
+    std::exception_ptr& told = state_of(fiber->rank_).report.error;
+    if (!told) told = error;
+  }
 }
 
 // The first time everybody unwinds; the second time, what still goes on is abandoned.
@@ -133,6 +141,7 @@ bool Simulation::abandon_all() {
   report_.abandoned += fibers_.size();
   for (const auto& fiber : fibers_) {
     fiber->state_ = Fiber::State::kEnded;
+    if (fiber->is_main_) state_of(fiber->rank_).report.outcome = RankOutcome::kStopped;
     if (deadlines_.has(*fiber)) deadlines_.remove(*fiber);
     if (patience_.has(*fiber)) patience_.remove(*fiber);
   }

@@ -15,12 +15,12 @@ enum class RankOutcome : std::uint8_t {
   kThrew,
   kCrashed,
   kHung,
-  kStopped,  // unwound because the run ended: the event limit
+  kStopped,  // unwound or abandoned because the run ended: the event limit
 };
 
 struct RankReport {
   RankOutcome outcome = RankOutcome::kReturned;
-  std::exception_ptr error;  // kThrew: what its main threw
+  std::exception_ptr error;  // kThrew: what its main threw; DeadlockError when it was stuck
   std::uint64_t messages_sent = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t messages_received = 0;

@@ -9,7 +9,8 @@
 namespace ddproof::sim {
 namespace {
 
-// A fiber that goes on waiting after so many RankKilled swallows them; it is left behind.
+// A dead rank's fiber that swallows so many RankKilled, or polls so long where none may be thrown,
+// is left behind.
 constexpr int kKillCountMax = 1000;
 
 // A fiber that polls this often without ever waiting lets this much time pass.
@@ -159,7 +160,7 @@ void Simulation::run_body(Fiber& fiber) {
 
 void Simulation::retire(Fiber& fiber) {
   record(EventKind::kEnd, fiber.rank_, -1, fiber.id_);
-  if (fiber.is_main_) state_of(fiber.rank_).report.error = fiber.error_;
+  if (fiber.is_main_ && fiber.error_) state_of(fiber.rank_).report.error = fiber.error_;
   if (patience_.has(fiber)) patience_.remove(fiber);
   for (const auto& joiner : fiber.joiners_) wake(*joiner);
   fiber.joiners_.clear();
@@ -247,8 +248,6 @@ void Simulation::throw_if_killed(Fiber& fiber, WaitKind kind) {
 
 // Parks a running fiber that cannot be ended; abandon_all() collects it.
 void Simulation::forget_for_ever(Fiber& fiber) {
-  const WaitReason reason{"a handler that swallows every exception"};
-  fiber.reason_ = &reason;
   while (true) {
     fiber.state_ = Fiber::State::kFrozen;
     give_way();
@@ -289,14 +288,20 @@ void Simulation::sleep(Time duration, std::string_view what) {
     throw_if_killed(self, WaitKind::kCall);
     return;
   }
-  const WaitReason reason{.what = what};
+  sleep_until(end, {.what = what});
+}
+
+void Simulation::sleep_until(Time end, const WaitReason& reason) {
   while (now_ < end) wait(reason, {.at = end});
 }
 
-void Simulation::note_poll() {
+void Simulation::note_poll(WaitKind kind) {
   if (current_ == nullptr) return;
   if (std::exchange(polled_at_switch_, switches_) != switches_) polls_ = 0;
-  if (++polls_ % kPollsMax == 0) sleep(kPollTime, "polling");
+  if (++polls_ % kPollsMax != 0) return;
+  Fiber& self = *current_;
+  if (self.killed_ && ++self.kill_count_ > kKillCountMax) forget_for_ever(self);
+  sleep_until(add_time(now_, kPollTime), {.what = "polling", .kind = kind});
 }
 
 void Simulation::join(Fiber& fiber) {

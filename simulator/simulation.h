@@ -11,11 +11,12 @@
 //   I5  run() always returns: when all fibers have ended, after a deadlock (no fiber can run and no
 //       event is left) at once, and at the event limit.
 //
-// What a deadlock does: every fiber that waits gets DeadlockError out of its wait, so that
+// What a deadlock does: every fiber in a call gets DeadlockError out of its wait, so that
 // destructors run and everybody learns the verdict. What the death of a rank does: each of its
-// fibers gets RankKilled out of its wait, now and in every later wait. A wait that a fiber makes
-// while it unwinds is never ended by an exception; a fiber that can be ended in no other way is
-// abandoned, and the report counts it.
+// fibers gets RankKilled out of its wait, now and in every later wait. No exception ends a wait for
+// a lock or a join (WaitKind::kCleanup) or a wait that a fiber makes while it unwinds: both belong
+// to destructors, which must not throw. A fiber that nothing else ends is abandoned, and the report
+// counts it; its rank's error is the verdict.
 //
 // Threads: a Simulation is used by one thread. Nothing here is global: many Simulations may run
 // side by side on many threads.
@@ -105,8 +106,9 @@ class Simulation {
   // Returns when virtual time has passed; at zero or less, lets others run first.
   void sleep(Time duration, std::string_view what = "sleep");
   // To be called by what a program may poll in a loop (clocks, locks): lets time pass now and then,
-  // so that a loop without a wait ends or meets the event limit. May throw like wait().
-  void note_poll();
+  // so that a loop without a wait ends or meets the event limit. May throw like wait() of the same
+  // kind; a dead rank's fiber that polls on where it may not throw is abandoned.
+  void note_poll(WaitKind kind);
   // Returns when `fiber` has ended. Does not look at its error.
   void join(Fiber& fiber);
   // States which operation the running fiber is in: traces and verdicts print it. Asks the fault
@@ -149,6 +151,7 @@ class Simulation {
   bool fire_due();
   void make_ready(Fiber& fiber, Fiber::WakeUp wake_up);
   void throw_if_killed(Fiber& fiber, WaitKind kind);
+  void sleep_until(Time end, const WaitReason& reason);
   void forget_for_ever(Fiber& fiber);
   void meet_deadline(Fiber& fiber);
   Time next_patience();
@@ -158,6 +161,7 @@ class Simulation {
   bool at_quiescence();
   void give_deadlock_verdict();
   bool interrupt_deadlocked();
+  void blame_deadlock();
   void stop_at_event_limit();
   bool kill_all();
   bool abandon_all();

@@ -15,7 +15,7 @@ namespace ddproof::sim {
 enum class WaitKind : std::uint8_t {
   kCall,     // the ordinary kind; a verdict or the rank's death ends it with an exception
   kIdle,     // a service waiting for work: no part of a deadlock
-  kCleanup,  // locks and joins, which destructors use: ended by an exception only as a last resort
+  kCleanup,  // locks and joins, which destructors use: never ended by an exception
 };
 
 // What a verdict prints. Must stay valid while the fiber waits.

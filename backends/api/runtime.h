@@ -36,6 +36,7 @@ struct WaitReason {
 class Monitor {
  public:
   virtual ~Monitor() = default;
+  // Never throws, so that destructors may lock; neither does the locking at the end of wait().
   virtual void lock() = 0;
   virtual void unlock() = 0;
   // Requires: the caller holds the lock. Releases it while waiting and holds it again on return.

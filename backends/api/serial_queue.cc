@@ -31,6 +31,7 @@ class SerialQueue::QueuedWork : public Work {
       : state_(std::move(state)), job_(std::move(job)) {}
 
   bool is_completed() override {
+    state_->runtime.now();  // programs poll this: the clock, unlike the lock, may end a dead rank
     MonitorLock lock(*state_->monitor);
     return job_->done;
   }

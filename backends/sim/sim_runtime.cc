@@ -15,7 +15,7 @@ class SimMonitor final : public Monitor {
   explicit SimMonitor(sim::Simulation& simulation) : simulation_(simulation) {}
 
   void lock() override {
-    simulation_.note_poll();
+    simulation_.note_poll(sim::WaitKind::kCleanup);
     acquire();
   }
 
@@ -62,7 +62,10 @@ class SimTask final : public Task {
       : simulation_(simulation), fiber_(std::move(fiber)) {}
 
   // A dead rank unwinds without the care that a living one must take.
-  ~SimTask() override { DDPROOF_CHECK(joined_ || fiber_->killed()); }
+  ~SimTask() override {
+    const sim::Fiber* self = simulation_.current();
+    DDPROOF_CHECK(joined_ || fiber_->killed() || (self != nullptr && self->killed()));
+  }
 
   void join() override {
     simulation_.join(*fiber_);
@@ -83,7 +86,7 @@ SimRuntime::SimRuntime(sim::Simulation& simulation, int rank, FileSystem& files,
     : simulation_(simulation), rank_(rank), files_(files), environment_(std::move(environment)) {}
 
 TimePoint SimRuntime::now() const {
-  simulation_.note_poll();
+  simulation_.note_poll(sim::WaitKind::kCall);
   return TimePoint(simulation_.now());
 }
 

@@ -3,6 +3,7 @@
 // Invariants: now() is virtual time since the start of the run; tasks are fibers; random_u64() is
 // the rank's own stream, whatever the schedule. A wait that can never end throws
 // CommError{kDeadlock} whose text is the verdict; in a rank that died it throws sim::RankKilled.
+// Monitor::lock() and Task::join() do neither: a fiber stuck in them is abandoned.
 // A loop that polls without waiting sees time pass in small steps.
 // Threads: that of the Simulation. `simulation` and `files` must outlive the Runtime.
 #pragma once

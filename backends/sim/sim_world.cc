@@ -27,6 +27,15 @@ void check(const WorldOptions& world) {
   }
 }
 
+// A rank that was stuck has the simulator's error; callers know CommError.
+std::exception_ptr as_comm_error(const std::exception_ptr& error) {
+  try {
+    return with_comm_errors([&]() -> std::exception_ptr { std::rethrow_exception(error); });
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
 class World {
  public:
   World(const SimWorldOptions& options, const std::function<void(RankContext&)>& body)
@@ -58,7 +67,11 @@ class World {
     for (int rank = 0; rank < simulation_.ranks(); ++rank) {
       simulation_.spawn(rank, "main", [this, rank] { run_rank(rank); });
     }
-    return simulation_.run();
+    sim::Report report = simulation_.run();
+    for (sim::RankReport& rank : report.ranks) {
+      if (rank.error) rank.error = as_comm_error(rank.error);
+    }
+    return report;
   }
 
  private:

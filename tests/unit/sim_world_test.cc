@@ -10,6 +10,7 @@
 
 #include "backends/api/error.h"
 #include "backends/sim/sim_backend.h"
+#include "tests/support/leaks.h"
 
 namespace ddproof {
 namespace {
@@ -273,6 +274,18 @@ TEST(SimRuntime, MonitorsTasksAndSleepsWorkTogether) {
   }));
 }
 
+TEST(SimRuntime, ADeadRankNeedNotHaveJoinedItsTasks) {
+  SimWorldOptions options = world_of(1);
+  options.event_count_max = 1'000;
+  const sim::Report report = run_sim_world(options, [](RankContext& rank) {
+    const auto ended = rank.runtime.spawn("ended", [] {});
+    const auto waiting = rank.runtime.spawn("waiting", [&] { rank.runtime.sleep_for(kForever); });
+    while (true) rank.runtime.sleep_for(Duration(1));
+  });
+  EXPECT_EQ(report.ranks[0].outcome, sim::RankOutcome::kStopped);
+  EXPECT_EQ(report.abandoned, 0u);
+}
+
 TEST(SimRuntime, PollingLetsTimePass) {
   rethrow(run_sim_world(world_of(2), [](RankContext& rank) {
     const WorkPtr work = rank.group.barrier();
@@ -293,7 +306,25 @@ TEST(SimRuntime, AnEndlessPollMeetsTheEventLimit) {
   EXPECT_THROW(rethrow(report), sim::EventLimitError);
 }
 
+TEST(SimRuntime, AnEndlessPollOfWorkEndsWithItsRank) {
+  SimWorldOptions options = world_of(2);
+  struct Hook : sim::FaultHook {
+    sim::RankFate on_operation(int rank, std::uint64_t) override {
+      return rank == 1 ? sim::RankFate::kCrashes : sim::RankFate::kLives;
+    }
+  } hook;
+  options.faults = &hook;
+  const sim::Report report = run_sim_world(options, [](RankContext& rank) {
+    const WorkPtr work = rank.group.barrier();
+    while (rank.group.rank() == 1 || !work->is_completed()) work->is_completed();
+  });
+  EXPECT_EQ(report.ranks[0].outcome, sim::RankOutcome::kReturned);
+  EXPECT_EQ(report.ranks[1].outcome, sim::RankOutcome::kCrashed);
+  EXPECT_EQ(report.abandoned, 0u);
+}
+
 TEST(SimRuntime, ALockCycleIsADeadlock) {
+  const LeaksAllowed leaks;
   const sim::Report report = run_sim_world(world_of(1), [](RankContext& rank) {
     const auto a = rank.runtime.make_monitor(), b = rank.runtime.make_monitor();
     const auto take = [&](Monitor& first, Monitor& second) {
@@ -302,16 +333,18 @@ TEST(SimRuntime, ALockCycleIsADeadlock) {
       MonitorLock inner(second);
     };
     const auto task = rank.runtime.spawn("task", [&] { take(*b, *a); });
-    try {
-      take(*a, *b);
-    } catch (...) {
-    }
-    try {
-      task->join();
-    } catch (...) {
-    }
+    take(*a, *b);
+    task->join();
   });
   EXPECT_EQ(report.verdict_text, "deadlock at t=10 ns: rank 0 waits in lock");
+  EXPECT_EQ(report.abandoned, 2u);
+  try {
+    rethrow(report);
+    FAIL() << "a stuck rank is not reported";
+  } catch (const CommError& error) {
+    EXPECT_EQ(error.kind(), CommErrorKind::kDeadlock);
+    EXPECT_EQ(error.what(), report.verdict_text);
+  }
 }
 
 TEST(SimBackend, RefusesWorldsThatCannotBe) {

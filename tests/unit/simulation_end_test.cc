@@ -99,8 +99,67 @@ TEST(Deadlock, LetsARankGoOnThatHandlesIt) {
       handled = true;
     }
   });
-  simulation.run();
+  EXPECT_EQ(simulation.run().ranks[0].outcome, RankOutcome::kReturned);
   EXPECT_TRUE(handled);
+}
+
+TEST(Deadlock, NeverThrowsOutOfAJoinAndReportsTheRank) {
+  Simulation simulation({.ranks = 2});
+  WaitList never;
+  for (int rank = 0; rank < 2; ++rank) {
+    simulation.spawn(rank, "main", [&, rank] {
+      const auto task = simulation.spawn(rank, "task", [&] {
+        while (true) never.wait(simulation, {.what = "lock", .kind = WaitKind::kCleanup});
+      });
+      try {
+        simulation.join(*task);
+      } catch (...) {
+        ADD_FAILURE() << "a join threw";
+      }
+    });
+  }
+  const Report report = simulation.run();
+  EXPECT_EQ(report.verdict_text, "deadlock at t=0 ns: rank 0 waits in join; rank 1 waits in join");
+  EXPECT_EQ(report.abandoned, 4u);
+  for (const RankReport& rank : report.ranks) {
+    EXPECT_EQ(rank.outcome, RankOutcome::kThrew);
+    EXPECT_EQ(what_of(rank.error), report.verdict_text);
+  }
+}
+
+TEST(Deadlock, IsReportedOfARankThatOnlyTheEndOfTheRunFreed) {
+  Simulation simulation({});
+  WaitList work, lock;
+  simulation.spawn(0, "main", [&] {
+    simulation.spawn(0, "service", [&] {
+      struct Unlock {
+        Simulation& simulation;
+        WaitList& lock;
+        ~Unlock() { lock.wake_all(simulation); }
+      } unlock{simulation, lock};
+      work.wait(simulation, {.what = "work", .kind = WaitKind::kIdle});
+    });
+    lock.wait(simulation, {.what = "lock", .kind = WaitKind::kCleanup});
+    lock.wait(simulation, {.what = "lock", .kind = WaitKind::kCleanup});
+  });
+  const Report report = simulation.run();
+  EXPECT_EQ(report.abandoned, 0u);
+  EXPECT_EQ(report.verdict_text, "deadlock at t=0 ns: rank 0 waits in lock");
+  EXPECT_EQ(what_of(report.ranks[0].error), report.verdict_text);
+}
+
+TEST(Deadlock, ReportsWhatAMainThrewRatherThanTheVerdict) {
+  Simulation simulation({});
+  WaitList never;
+  simulation.spawn(0, "main", [&] {
+    simulation.spawn(0, "task", [&] {
+      while (true) never.wait(simulation, {.what = "lock", .kind = WaitKind::kCleanup});
+    });
+    throw std::runtime_error("its own");
+  });
+  const Report report = simulation.run();
+  EXPECT_EQ(report.verdict, Verdict::kDeadlock);
+  EXPECT_EQ(what_of(report.ranks[0].error), "its own");
 }
 
 TEST(Deadlock, DoesNotCountIdleServices) {
@@ -209,6 +268,23 @@ TEST(Crash, EndsTheTasksOfTheRankAndTheJoinThatADestructorMakes) {
   });
   simulation.run();
   EXPECT_TRUE(joined);
+}
+
+TEST(Crash, EndsAFiberThatPolls) {
+  for (const WaitKind kind : {WaitKind::kCall, WaitKind::kCleanup}) {
+    Simulation simulation({.ranks = 2});
+    simulation.spawn(0, "main", [&] {
+      while (true) simulation.note_poll(kind);
+    });
+    simulation.spawn(1, "main", [&] {
+      simulation.sleep(10'000);
+      simulation.crash(0);
+    });
+    const Report report = simulation.run();
+    EXPECT_EQ(report.verdict, Verdict::kNone);
+    EXPECT_EQ(report.ranks[0].outcome, RankOutcome::kCrashed);
+    EXPECT_EQ(report.abandoned, kind == WaitKind::kCall ? 0u : 1u);
+  }
 }
 
 TEST(Crash, CanBeOrderedByTheFaultHook) {

@@ -192,6 +192,7 @@ TEST(Simulation, StopsAFiberThatSwallowsItsDeath) {
   const Report report = simulation.run();
   EXPECT_EQ(report.verdict, Verdict::kEventLimit);
   EXPECT_EQ(report.abandoned, 1u);
+  EXPECT_EQ(report.ranks[0].outcome, RankOutcome::kStopped);
 }
 
 TEST(Simulation, RefusesAWorldWithoutRanks) {
