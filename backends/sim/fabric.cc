@@ -78,10 +78,18 @@ void Endpoint::send(Poster& poster, int peer, std::uint64_t slot, std::byte* dat
   if (is_closed_) return poster.failed(Direction::kSend, peer, kClosedHere);
   Channel& channel = channel_to(peer);
   Post* send = fabric_.make_post(poster, slot, data, bytes);
-  if (Post* receive = channel.receives.take([&](const Post& p) { return p.slot == slot; })) {
+  Post* receive = channel.receives.take([&](const Post& p) { return p.slot == slot; });
+  if (receive == nullptr && channel.any_receives > 0) {
+    Endpoint& receiver = group_.endpoints[static_cast<std::size_t>(peer)];
+    receive = receiver.take_any_receive([&](const AnyReceive& any) {
+      return any.post->slot == slot && std::ranges::find(any.peers, rank_) != any.peers.end();
+    });
+  }
+  if (receive != nullptr) {
     fabric_.match(channel, send, receive);
     return;
   }
+  send->number = ++fabric_.waiting_send_count_;
   channel.sends.push(send);
   if (channel.end_at != sim::kNever) fabric_.watch_end(channel);
 }
@@ -99,6 +107,40 @@ void Endpoint::receive(Poster& poster, int peer, std::uint64_t slot, std::byte* 
   if (channel.end_at != sim::kNever) fabric_.watch_end(channel);
 }
 
+void Endpoint::receive_any(Poster& poster, std::vector<int> peers, std::uint64_t slot,
+                           std::byte* data, std::size_t bytes) {
+  if (is_closed_) return poster.failed(Direction::kReceive, -1, kClosedHere);
+  Channel* first = nullptr;
+  std::uint64_t first_number = 0;
+  for (const int peer : peers) {
+    Channel& channel = channel_from(peer);
+    const Post* send = channel.sends.first();
+    while (send != nullptr && send->slot != slot) send = send->next;
+    if (send == nullptr || (first != nullptr && first_number < send->number)) continue;
+    first = &channel;
+    first_number = send->number;
+  }
+  Post* receive = fabric_.make_post(poster, slot, data, bytes);
+  if (first != nullptr) {
+    fabric_.match(*first, first->sends.take([&](const Post& p) { return p.slot == slot; }),
+                  receive);
+    return;
+  }
+  for (const int peer : peers) ++channel_from(peer).any_receives;
+  any_receives_.push_back({receive, std::move(peers)});
+}
+
+// Removes the first one that `matches` accepts; null when there is none.
+template <class Predicate>
+Post* Endpoint::take_any_receive(Predicate&& matches) {
+  const auto place = std::ranges::find_if(any_receives_, matches);
+  if (place == any_receives_.end()) return nullptr;
+  Post* receive = place->post;
+  for (const int peer : place->peers) --channel_from(peer).any_receives;
+  any_receives_.erase(place);
+  return receive;
+}
+
 void Endpoint::forget(Poster& poster) {
   const auto is_its = [&poster](const Post& post) { return post.poster == &poster; };
   for (Channel* channel : outbound_) {
@@ -107,6 +149,8 @@ void Endpoint::forget(Poster& poster) {
       if (is_its(*post->counterpart)) release_sender(*post);
     }
   }
+  const auto is_its_any = [&](const AnyReceive& any) { return is_its(*any.post); };
+  while (Post* post = take_any_receive(is_its_any)) fabric_.free_post(post);
   for (auto& [from, channel] : inbound_) {
     while (Post* post = channel.receives.take(is_its)) fabric_.free_post(post);
     for (Post* post = channel.flying.first(); post != nullptr; post = post->next) {
@@ -123,6 +167,10 @@ void Endpoint::close() {
   fabric_.simulation_.record(sim::EventKind::kClose, world_rank_, -1, group_.id);
   for (Channel* channel : outbound_) fabric_.close_sender(*channel, kClosedHere);
   for (auto& [from, channel] : inbound_) fabric_.close_receiver(channel, kClosedHere);
+  while (Post* post = take_any_receive([](const AnyReceive&) { return true; })) {
+    post->poster->failed(Direction::kReceive, -1, kClosedHere);
+    fabric_.free_post(post);
+  }
 }
 
 Fabric::Fabric(sim::Simulation& simulation, sim::Network& network)

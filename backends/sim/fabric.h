@@ -4,9 +4,11 @@
 //
 // Invariants:
 //   Order   Posts of one channel and slot match in the order in which they were made, and
-//           transfers of one channel arrive in the order in which they began.
+//           transfers of one channel arrive in the order in which they began. A receive from any of
+//           several peers takes the oldest send of theirs; a send prefers a receive from its rank.
 //   End     When an endpoint closes or its rank dies, what is in flight still arrives; then the
-//           peers' posts that wait for it fail, and all later ones.
+//           peers' posts that wait for it fail, and all later ones. A receive from any of several
+//           peers goes on waiting, also when all of them have closed, as with Gloo over TCP.
 //   Memory  A buffer that goes away while a transfer from it is in flight has its bytes copied at
 //           once; one that would have received is left alone.
 //
@@ -44,9 +46,10 @@ struct Failure {
 // The owner of posts: a Gloo buffer.
 class Poster {
  public:
-  // The oldest post of this direction with `peer` (a rank of the group) is done.
+  // The oldest post of this direction with `peer` (a rank of the group) is done. The sender's
+  // rank, when the post was a receive from any of several.
   virtual void completed(Direction direction, int peer) = 0;
-  // It will never be done.
+  // It will never be done. `peer` is -1 when it was one from any of several.
   virtual void failed(Direction direction, int peer, const Failure& failure) = 0;
 
  protected:
@@ -61,8 +64,10 @@ struct alignas(64) Post {
   std::size_t bytes = 0;
   std::uint64_t slot = 0;
   Post* counterpart = nullptr;  // in flight: the send that belongs to a receive
+  std::uint64_t number = 0;     // a send that waits: its place among those of the fabric
   bool is_lost = false;         // in flight, but a fault swallowed it
 };
+static_assert(sizeof(Post) == 64);
 
 // A queue of posts that owns none of them.
 class PostList {
@@ -100,6 +105,7 @@ struct Channel {
   PostList sends;                  // that wait for a receive
   PostList receives;               // that wait for a send
   PostList flying;                 // receives whose bytes are on their way, with their sends
+  int any_receives = 0;            // of the receiver's, those that also take what comes here
   sim::Time end_at = sim::kNever;  // when the survivor learns that the other end is closed
 };
 
@@ -131,6 +137,9 @@ class Endpoint {
   // Both fail at once, through `poster`, when this endpoint is closed.
   void send(Poster& poster, int peer, std::uint64_t slot, std::byte* data, std::size_t bytes);
   void receive(Poster& poster, int peer, std::uint64_t slot, std::byte* data, std::size_t bytes);
+  // From whichever of `peers` sends first.
+  void receive_any(Poster& poster, std::vector<int> peers, std::uint64_t slot, std::byte* data,
+                   std::size_t bytes);
   // Forgets the posts of a poster that goes away before they are done.
   void forget(Poster& poster);
   // Fails all posts of this endpoint, and after what is in flight those that peers made for it.
@@ -146,9 +155,15 @@ class Endpoint {
     int peer = -1;
     Channel* channel = nullptr;
   };
+  struct AnyReceive {
+    Post* post;
+    std::vector<int> peers;
+  };
   Channel& channel_to(int peer);
   Channel& channel_from(int peer);
   Channel& inbound(int from);
+  template <class Predicate>
+  Post* take_any_receive(Predicate&& matches);
 
   Fabric& fabric_;
   Group& group_;
@@ -161,6 +176,7 @@ class Endpoint {
   Route last_in_;
   std::map<int, Channel> inbound_;  // by sender
   std::vector<Channel*> outbound_;
+  std::vector<AnyReceive> any_receives_;  // that wait, in the order in which they were posted
 };
 
 class Fabric {
@@ -196,6 +212,7 @@ class Fabric {
   std::map<std::pair<std::uint64_t, std::string>, Group> groups_;
   std::vector<std::vector<Endpoint*>> endpoints_;  // by world rank
   std::uint64_t closed_count_ = 0;
+  std::uint64_t waiting_send_count_ = 0;  // ever
   std::deque<Post> posts_;
   Post* free_posts_ = nullptr;  // a stack: the last one freed is still in the cache
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -29,7 +30,7 @@ class SimUnboundBuffer final : public gloo::transport::UnboundBuffer, public Pos
       : UnboundBuffer(data, bytes), context_(context), endpoint_(endpoint) {}
 
   ~SimUnboundBuffer() override {
-    if (!sends_.peers.empty() || !receives_.peers.empty()) endpoint_.forget(*this);
+    if (sends_.posted > 0 || receives_.posted > 0) endpoint_.forget(*this);
   }
 
   bool waitRecv(int* rank, milliseconds timeout) override { return wait(receives_, rank, timeout); }
@@ -38,15 +39,18 @@ class SimUnboundBuffer final : public gloo::transport::UnboundBuffer, public Pos
   void abortWaitSend() override { abort_wait(sends_); }
 
   void send(int peer, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
-    sends_.peers.push_back(endpoint_.world_rank_of(peer));
+    add_post(sends_, {&peer, 1});
     endpoint_.send(*this, peer, slot, start_of(offset), length_of(offset, bytes));
   }
   void recv(int peer, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
-    receives_.peers.push_back(endpoint_.world_rank_of(peer));
+    add_post(receives_, {&peer, 1});
     endpoint_.receive(*this, peer, slot, start_of(offset), length_of(offset, bytes));
   }
-  void recv(std::vector<int>, std::uint64_t, std::size_t, std::size_t) override {
-    refuse("receiving from any of several ranks");
+  void recv(std::vector<int> peers, std::uint64_t slot, std::size_t offset,
+            std::size_t bytes) override {
+    add_post(receives_, peers);
+    endpoint_.receive_any(*this, std::move(peers), slot, start_of(offset),
+                          length_of(offset, bytes));
   }
 
   void completed(Direction direction, int peer) override {
@@ -67,7 +71,8 @@ class SimUnboundBuffer final : public gloo::transport::UnboundBuffer, public Pos
   // The posts of one direction.
   struct Side {
     const char* name;
-    std::vector<int> peers;  // world ranks of the posts that are not done
+    int posted = 0;          // not done
+    std::vector<int> peers;  // world ranks that could end those
     int completed = 0;       // done, and not waited for yet
     int last_peer = -1;      // of the latest one that is done
     bool is_aborted = false;
@@ -85,10 +90,18 @@ class SimUnboundBuffer final : public gloo::transport::UnboundBuffer, public Pos
     return bytes;
   }
 
+  void add_post(Side& side, std::span<const int> peers) {
+    ++side.posted;
+    for (const int peer : peers) side.peers.push_back(endpoint_.world_rank_of(peer));
+  }
+
   void end_post(Side& side, int peer) {
-    const auto place =
-        std::find(side.peers.begin(), side.peers.end(), endpoint_.world_rank_of(peer));
-    side.peers.erase(place);
+    if (--side.posted == 0) {
+      side.peers.clear();
+    } else if (peer >= 0) {
+      const auto place = std::ranges::find(side.peers, endpoint_.world_rank_of(peer));
+      if (place != side.peers.end()) side.peers.erase(place);
+    }
     wake(side);
   }
 
@@ -116,17 +129,16 @@ class SimUnboundBuffer final : public gloo::transport::UnboundBuffer, public Pos
     const sim::Time limit =
         for_ever ? sim::kNever : std::chrono::duration_cast<Duration>(timeout).count();
     const sim::Deadline deadline{sim::add_time(simulation.now(), limit), true};
-    while (side.completed == 0 && !side.is_aborted) {
+    while (side.completed == 0) {
       if (failure_) throw_failure();
+      if (side.is_aborted) break;
       if (!wait_once(side, deadline)) {
+        endpoint_.close();
         throw gloo::IoException("Timed out waiting " + std::to_string(timeout.count()) + "ms for " +
                                 side.name + " operation to complete");
       }
     }
-    if (side.completed == 0) {
-      side.is_aborted = false;
-      return false;
-    }
+    if (std::exchange(side.is_aborted, false)) return false;
     --side.completed;
     if (rank != nullptr) *rank = side.last_peer;
     return true;

@@ -2,8 +2,8 @@
 // simulated ranks. Its waits switch fibers, its timeouts are virtual time.
 //
 // The unbound buffers are those of Gloo's newer algorithms and of our process group. Left out,
-// because neither uses them (both throw gloo::InvalidOperationException): buffers bound to a pair,
-// and receiving from any of several ranks.
+// because neither uses them: buffers bound to a pair, which throw gloo::InvalidOperationException.
+// As over TCP, a wait that times out breaks all connections of its context.
 // Texts of errors follow Gloo over TCP: "Timed out waiting 1500ms for recv operation to complete",
 // "Connection closed by peer [rank 3]". A deadlock is CommError{kDeadlock}.
 // Threads: that of the Simulation.

@@ -29,6 +29,41 @@ TEST(SimTransport, TimeoutsAreVirtual) {
   EXPECT_EQ(report.virtual_time, 30'000'000'000);
 }
 
+TEST(SimTransport, ATimeoutBreaksTheConnectionsOfItsContext) {
+  World world({.ranks = 3, .timeout = milliseconds(1), .timeouts_end_deadlocks = true});
+  const sim::Report report = world.run([&](const ContextPtr& context) {
+    if (context->rank == 1) world.simulation.hang(1);
+    int value = 0;
+    const auto any = context->createUnboundBuffer(&value, sizeof value);
+    if (context->rank == 0) {
+      any->recv(std::vector<int>{2}, 8);
+      EXPECT_THROW(receive_one(context, 1, 7), gloo::IoException);
+      EXPECT_THROW(any->waitRecv(), gloo::IoException);
+      world.simulation.sleep(1'000'000);
+    } else {
+      world.simulation.sleep(500'000);
+      receive_one(context, 0, 7);
+    }
+  });
+  EXPECT_EQ(report.ranks[0].outcome, sim::RankOutcome::kReturned);
+  EXPECT_EQ(what_of(report.ranks[2]), "Connection closed by peer [rank 0]");
+}
+
+TEST(SimTransport, AWaitThatIsAbortedSaysSoThoughTheMessageCame) {
+  World world({.ranks = 2});
+  expect_all_returned(world.run([&](const ContextPtr& context) {
+    if (context->rank == 1) return send_one(context, 0, 7, 42);
+    int value = 0;
+    const auto buffer = context->createUnboundBuffer(&value, sizeof value);
+    buffer->recv(1, 7);
+    world.simulation.sleep(1'000'000);
+    buffer->abortWaitRecv();
+    EXPECT_FALSE(buffer->waitRecv());
+    EXPECT_TRUE(buffer->waitRecv());
+    EXPECT_EQ(value, 42);
+  }));
+}
+
 TEST(SimTransport, ALateRankMeetsTheTimeoutToTheNanosecond) {
   for (const int seconds : {1'799, 1'801}) {
     World world({.ranks = 2, .timeout = milliseconds(1'800'000)});

@@ -191,6 +191,75 @@ TEST(SimTransport, KeepsTheOrderOfASlotAndTellsSlotsApart) {
   }));
 }
 
+// Who sent what a receive from any of `sources` got.
+int receive_from_any(const ContextPtr& context, const std::vector<int>& sources, int* value) {
+  const auto buffer = context->createUnboundBuffer(value, sizeof *value);
+  buffer->recv(sources, 7);
+  int source = -1;
+  buffer->waitRecv(&source);
+  return source;
+}
+
+TEST(SimTransport, AReceiveFromAnyTakesTheOldestSend) {
+  World world({.ranks = 3});
+  expect_all_returned(world.run([&](const ContextPtr& context) {
+    if (context->rank != 0) {
+      world.simulation.sleep(context->rank == 1 ? 2'000 : 1'000);
+      return send_one(context, 0, 7, 10 * context->rank);
+    }
+    world.simulation.sleep(3'000);
+    int value = 0;
+    EXPECT_EQ(receive_from_any(context, {1, 2}, &value), 2);
+    EXPECT_EQ(value, 20);
+    EXPECT_EQ(receive_from_any(context, {1, 2}, &value), 1);
+    EXPECT_EQ(value, 10);
+  }));
+}
+
+TEST(SimTransport, ASendPrefersAReceiveFromItsRank) {
+  World world({.ranks = 3});
+  expect_all_returned(world.run([&](const ContextPtr& context) {
+    if (context->rank != 0) {
+      world.simulation.sleep(context->rank == 1 ? 1'000 : 2'000);
+      return send_one(context, 0, 7, 10 * context->rank);
+    }
+    std::array<int, 2> values{};
+    const auto any = context->createUnboundBuffer(&values[0], sizeof(int));
+    const auto one = context->createUnboundBuffer(&values[1], sizeof(int));
+    any->recv(std::vector<int>{1, 2}, 7);
+    one->recv(1, 7);
+    any->waitRecv();
+    one->waitRecv();
+    EXPECT_EQ(values, (std::array<int, 2>{20, 10}));
+  }));
+}
+
+TEST(SimTransport, AReceiveFromAnyThatGoesAwayTakesNothing) {
+  World world({.ranks = 2});
+  expect_all_returned(world.run([&](const ContextPtr& context) {
+    if (context->rank == 1) {
+      world.simulation.sleep(1'000);
+      return send_one(context, 0, 7, 42);
+    }
+    int first = 0, second = 0;
+    context->createUnboundBuffer(&first, sizeof first)->recv(std::vector<int>{1}, 7);
+    EXPECT_EQ(receive_from_any(context, {1}, &second), 1);
+    EXPECT_EQ(first, 0);
+    EXPECT_EQ(second, 42);
+  }));
+}
+
+TEST(SimTransport, AReceiveFromAnyThatNobodyEndsNamesAllThatCould) {
+  World world({.ranks = 3});
+  const sim::Report report = world.run([](const ContextPtr& context) {
+    int value = 0;
+    if (context->rank == 0) receive_from_any(context, {1, 2}, &value);
+  });
+  EXPECT_EQ(report.verdict_text,
+            "deadlock at t=0 ns: rank 0 waits in recv for ranks 1, 2; rank 1 has returned; rank 2 "
+            "has returned");
+}
+
 TEST(SimTransport, SendsAreRendezvousSoCrossedSendsDeadlock) {
   World world({.ranks = 2});
   const sim::Report report = world.run([](const ContextPtr& context) {
