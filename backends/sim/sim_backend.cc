@@ -9,7 +9,7 @@ SimBackend::SimBackend() : capabilities_(sim_capabilities()) {}
 
 WorldReport SimBackend::run_world(const WorldOptions& options,
                                   const std::function<void(RankContext&)>& body) {
-  const sim::Report report = run_sim_world({.world = options}, body);
+  const sim::Report report = run_sim_world({.world = options, .stacks = &stacks_}, body);
   rethrow(report);
   return {.digest = report.digest,
           .virtual_time = Duration(report.virtual_time),

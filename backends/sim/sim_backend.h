@@ -1,7 +1,10 @@
 // The backend "sim": many ranks as fibers in this process, the real Gloo library between them.
+//
+// Threads: run_world() from one at a time; backends on different threads do not meet.
 #pragma once
 
 #include "backends/api/backend.h"
+#include "simulator/stack.h"
 
 namespace ddproof {
 
@@ -20,6 +23,7 @@ class SimBackend final : public Backend {
 
  private:
   Capabilities capabilities_;
+  sim::StackPool stacks_;  // kept over runs: fresh memory costs a small world most of its time
 };
 
 }  // namespace ddproof
