@@ -35,28 +35,36 @@ class Scheduler {
   virtual std::uint64_t next_u64() = 0;
 };
 
-// First come, first served; the seed decides only next_u64(). The cheapest, for large runs.
-class RoundRobin : public Scheduler {
+// Two streams from one seed: bits for models, and bits for choices. The first does not depend on
+// how many choices were made, so a run replays from its seed and its choices.
+class SeededScheduler : public Scheduler {
  public:
-  void begin_run(std::uint64_t seed) override { random_ = SplitMix64(mix64(seed)); }
-  std::size_t next(std::span<const Runnable>) override { return 0; }
-  std::uint64_t next_u64() override { return random_.next(); }
+  void begin_run(std::uint64_t seed) override {
+    choices_ = SplitMix64(mix64(seed));
+    models_ = SplitMix64(mix64(~seed));
+  }
+  std::uint64_t next_u64() final { return models_.next(); }
+
+ protected:
+  std::uint64_t random() { return choices_.next(); }
 
  private:
-  SplitMix64 random_{0};
+  SplitMix64 choices_{0};
+  SplitMix64 models_{0};
+};
+
+// First come, first served; the seed decides only next_u64(). The cheapest, for large runs.
+class RoundRobin : public SeededScheduler {
+ public:
+  std::size_t next(std::span<const Runnable>) override { return 0; }
 };
 
 // Each runnable fiber is equally likely.
-class RandomWalk : public Scheduler {
+class RandomWalk : public SeededScheduler {
  public:
-  void begin_run(std::uint64_t seed) override { random_ = SplitMix64(mix64(seed)); }
   std::size_t next(std::span<const Runnable> runnable) override {
-    return below(random_.next(), runnable.size());
+    return below(random(), runnable.size());
   }
-  std::uint64_t next_u64() override { return random_.next(); }
-
- private:
-  SplitMix64 random_{0};
 };
 
 }  // namespace ddproof::sim
