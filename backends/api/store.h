@@ -22,7 +22,8 @@ class KeyWatch {
   enum class Outcome { kFound, kEnded, kTimeout };
 
   virtual ~KeyWatch() = default;
-  // kFound once one of the keys exists; kEnded after end(). After kTimeout it may be called again.
+  // kFound once one of the keys exists, from then on; kEnded after end(). After kTimeout it may be
+  // called again.
   virtual Outcome wait(Duration timeout) = 0;
   // Ends wait(), now or later. Never waits for the server, never throws.
   virtual void end() = 0;

@@ -29,7 +29,8 @@ class StoreConnection {
   // response.
   std::optional<protocol::Response> receive(Duration timeout, const std::string& call);
 
-  // Makes the receive() in progress, or else the next one, return at once. From any task.
+  // Makes the receive() in progress, or else the next one, return at once; a send() would fail
+  // instead, so none may follow. From any task.
   void interrupt();
 
   // Tells the server that this end is intended. Never throws.

@@ -155,7 +155,7 @@ class TcpStore::Watch final : public KeyWatch {
   Watch(std::shared_ptr<Client> client, ConnectionPtr connection)
       : client_(std::move(client)), connection_(std::move(connection)) {}
   ~Watch() override {
-    if (answered_) {
+    if (answered_ && !ended_) {
       client_->give_back(std::move(connection_));
     } else {
       connection_->say_goodbye();
@@ -164,6 +164,7 @@ class TcpStore::Watch final : public KeyWatch {
 
   Outcome wait(Duration timeout) override {
     if (ended_) return Outcome::kEnded;
+    if (answered_) return Outcome::kFound;
     auto response = connection_->receive(timeout, "watch");
     if (ended_) return Outcome::kEnded;
     if (!response) return Outcome::kTimeout;

@@ -188,6 +188,19 @@ TEST_P(StoreContract, AWatchIsEndedByAnotherTaskOrBeforeItWaits) {
   store_->set("never", "");
 }
 
+TEST_P(StoreContract, AWatchThatFoundItsKeyMayStillBeEnded) {
+  using Outcome = KeyWatch::Outcome;
+  store_->set("there", "");
+  std::unique_ptr<KeyWatch> watch = store_->watch({"there"});
+  EXPECT_EQ(watch->wait(kForever), Outcome::kFound);
+  EXPECT_EQ(watch->wait(milliseconds(1)), Outcome::kFound) << "again";
+  watch->end();
+  EXPECT_EQ(watch->wait(kForever), Outcome::kEnded);
+  watch.reset();
+  store_->set("key", "value");
+  EXPECT_EQ(store_->try_get("key"), "value");
+}
+
 TEST_P(StoreContract, ALastWillEndsAWatch) {
   std::unique_ptr<Store> client = fixture_->connect();
   client->set_last_will("lost", "");
