@@ -6,8 +6,11 @@
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <exception>
 #include <functional>
+#include <string>
 
 #include "backends/local/os_runtime.h"
 
@@ -76,6 +79,23 @@ TEST_F(AbortableTransport, AnAbortBeforeThereIsAContextIsKept) {
   const auto context = device.createContext(0, 2);
   const auto buffer = context->createUnboundBuffer(&byte_, 1);
   EXPECT_TRUE(wait_recv_is_ended(*buffer));
+  EXPECT_TRUE(ends_with_io_exception([&] { context->createPair(1); }));
+}
+
+// With no descriptor left for the pair's own socket.
+TEST_F(AbortableTransport, APairWithoutASocketIsThisMachinesFault) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::string text;
+  try {
+    context_->createPair(1);
+  } catch (const std::exception& error) {
+    text = error.what();
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_TRUE(text.starts_with("gloo: cannot open a socket for rank 1 (")) << text;
 }
 
 TEST_F(AbortableTransport, EndingOneWaitIsNoAbort) {

@@ -10,6 +10,7 @@
 #include "backends/gloo/tcp/gloo_backend.h"
 #include "backends/local/os_runtime.h"
 #include "backends/store/memory_store.h"
+#include "tests/support/few_tasks_runtime.h"
 
 namespace ddproof {
 namespace {
@@ -33,7 +34,7 @@ class GlooJoin : public ::testing::Test {
     for (const auto& task : tasks) task->join();
   }
 
-  std::unique_ptr<ProcessGroup> join(int rank, int size, OsRuntime& runtime, MemoryStore& store,
+  std::unique_ptr<ProcessGroup> join(int rank, int size, Runtime& runtime, MemoryStore& store,
                                      Duration timeout = std::chrono::seconds(20)) {
     return backend_.join({.rank = rank, .world_size = size, .timeout = timeout}, runtime, store);
   }
@@ -135,6 +136,32 @@ TEST_F(GlooJoin, ARankThatDiesWhileAllConnectIsNamed) {
     } catch (const CommError& error) {
       EXPECT_EQ(error.kind(), CommErrorKind::kPeerLost);
       EXPECT_EQ(error.culprits(), std::vector{2});
+      ++named;
+    }
+  });
+  EXPECT_EQ(named, 2);
+}
+
+// It lives, and says goodbye to the store: nothing but its own word tells the others.
+TEST_F(GlooJoin, ARankThatCannotConnectIsNamedByTheOthers) {
+  std::atomic<int> named = 0;
+  run({0, 1, 2}, [&](int rank, OsRuntime& runtime, MemoryStore& store) {
+    if (rank == 2) {
+      FewTasksRuntime no_tasks(0);
+      EXPECT_THROW(join(rank, 3, no_tasks, store), ResourceError);
+      return;
+    }
+    try {
+      join(rank, 3, runtime, store, std::chrono::hours(1));
+      ADD_FAILURE();
+    } catch (const CommError& error) {
+      EXPECT_EQ(error.kind(), CommErrorKind::kPeerLost);
+      EXPECT_EQ(error.culprits(), std::vector{2});
+      EXPECT_EQ(error.what(), "rank " + std::to_string(rank) +
+                                  "/3 [gloo] join: cannot connect to every rank: rank 2 cannot "
+                                  "connect (task \"gloo watch\": no more threads); see whether "
+                                  "every rank lives, and check that the ranks' machines reach each "
+                                  "other");
       ++named;
     }
   });

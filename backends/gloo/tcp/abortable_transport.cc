@@ -7,15 +7,25 @@
 #include <atomic>
 #include <exception>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "backends/api/check.h"
+#include "backends/api/error.h"
 
 namespace ddproof {
 
 using gloo::transport::UnboundBuffer;
 using std::chrono::milliseconds;
+
+namespace {
+
+[[noreturn]] void throw_aborted() {
+  throw gloo::IoException("the group's connections were closed");
+}
+
+}  // namespace
 
 // Shared by the device, its context and the buffers.
 class AbortableDevice::State {
@@ -43,7 +53,15 @@ class AbortableDevice::State {
 
   std::unique_ptr<gloo::transport::Pair>& create_pair(int rank) {
     MonitorLock lock(*monitor_);  // abort() looks at all pairs
-    return transport_->createPair(rank);
+    if (aborted_) throw_aborted();
+    try {
+      return transport_->createPair(rank);
+    } catch (const std::exception& error) {
+      throw ResourceError("gloo: cannot open a socket for rank " + std::to_string(rank) + " (" +
+                          error.what() +
+                          "); see whether this machine has descriptors (ulimit -n) "
+                          "and ports left");
+    }
   }
 
   void add(UnboundBuffer* buffer) {
@@ -107,7 +125,7 @@ class AbortableDevice::Buffer final : public UnboundBuffer {
 
  private:
   bool completed(bool done) const {
-    if (!done && state_->aborted()) throw gloo::IoException("the group's connections were closed");
+    if (!done && state_->aborted()) throw_aborted();
     return done;
   }
 

@@ -34,7 +34,8 @@ class AbortableDevice final : public gloo::transport::Device {
   // Idempotent, never blocks, never throws.
   void abort();
 
-  // At most once: one device is one group's.
+  // At most once: one device is one group's. The context's createPair() throws ResourceError when
+  // this machine gives no socket; what it throws later may be the peer's fault.
   std::shared_ptr<gloo::transport::Context> createContext(int rank, int size) override;
   std::string str() const override { return inner_->str(); }
   const std::string& getPCIBusID() const override { return inner_->getPCIBusID(); }

@@ -7,8 +7,9 @@
 namespace ddproof {
 namespace {
 
-std::vector<std::string> lost_keys(const TcpWorld& world, const TcpGroup& group) {
-  std::vector<std::string> keys;
+// One of them exists when the group has failed.
+std::vector<std::string> failure_keys(const TcpWorld& world, const TcpGroup& group) {
+  std::vector<std::string> keys{group.verdict_key()};
   for (int rank = 0; rank < group.size(); ++rank) keys.push_back(world.lost_key(group, rank));
   return keys;
 }
@@ -17,9 +18,7 @@ std::vector<std::string> lost_keys(const TcpWorld& world, const TcpGroup& group)
 
 LossWatch::LossWatch(const TcpWorld& world, const TcpGroup& group, std::function<void()> on_loss)
     : runtime_(world.runtime), on_loss_(std::move(on_loss)), monitor_(runtime_.make_monitor()) {
-  std::vector<std::string> keys = lost_keys(world, group);
-  keys.push_back(group.verdict_key());
-  keys_ = world.store.watch(keys);
+  keys_ = world.store.watch(failure_keys(world, group));
   task_ = runtime_.spawn("gloo watch", [this] { run(); });
 }
 
@@ -51,12 +50,12 @@ void LossWatch::run() {
 
 Awaited await_key(const TcpWorld& world, const TcpGroup& group, const std::string& key,
                   Duration timeout) {
-  std::vector<std::string> keys = lost_keys(world, group);
+  std::vector<std::string> keys = failure_keys(world, group);
   keys.push_back(key);
   if (world.store.watch(keys)->wait(timeout) == KeyWatch::Outcome::kTimeout) {
     return Awaited::kTimeout;
   }
-  return world.store.check({key}) ? Awaited::kThere : Awaited::kLost;
+  return world.store.check({key}) ? Awaited::kThere : Awaited::kFailed;
 }
 
 }  // namespace ddproof

@@ -19,7 +19,8 @@ inline constexpr Duration kLossGrace = std::chrono::milliseconds(100);
 // Calls `on_loss` at most once, from a task of its own.
 class LossWatch {
  public:
-  // `world` must outlive this.
+  // Throws what Store::watch() and Runtime::spawn() throw. `world`'s runtime and store must outlive
+  // this.
   LossWatch(const TcpWorld& world, const TcpGroup& group, std::function<void()> on_loss);
   // Afterwards on_loss is not called. Needs no answer of the store.
   ~LossWatch();
@@ -37,9 +38,9 @@ class LossWatch {
   std::unique_ptr<Task> task_;
 };
 
-enum class Awaited { kThere, kLost, kTimeout };
+enum class Awaited { kThere, kFailed, kTimeout };
 
-// Waits for `key`, but not longer than all ranks of the group live.
+// Waits for `key`, but no longer than until the group has failed, as LossWatch learns it.
 Awaited await_key(const TcpWorld& world, const TcpGroup& group, const std::string& key,
                   Duration timeout);
 

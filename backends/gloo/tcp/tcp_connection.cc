@@ -46,7 +46,7 @@ class StoreAdapter final : public gloo::rendezvous::Store {
     for (const std::string& key : keys) {
       switch (await_key(world_, group_, prefix_ + key, timeout_)) {
         case Awaited::kThere: break;
-        case Awaited::kLost: throw gloo::IoException("a rank is lost");
+        case Awaited::kFailed: throw gloo::IoException("a rank is lost");
         case Awaited::kTimeout: throw gloo::IoException("Timed out waiting for an address");
       }
     }
@@ -66,10 +66,16 @@ std::string join_error(const TcpGroup& group, const std::string& what) {
          " [gloo] join: " + what;
 }
 
+// Its peers know of the failure, or come to the same result by themselves.
+class JoinError final : public CommError {
+ public:
+  using CommError::CommError;
+};
+
 [[noreturn]] void fail_to_connect(const TcpWorld& world, const TcpGroup& group,
                                   const Symptom& symptom) {
   const Finding finding = Inquest(world, group).explain(symptom);
-  throw CommError(finding.kind,
+  throw JoinError(finding.kind,
                   join_error(group, "cannot connect to every rank: " + finding.what +
                                         "; see whether every rank lives, and check that the "
                                         "ranks' machines reach each other"),
@@ -86,7 +92,7 @@ void require_all_here(const TcpWorld& world, const TcpGroup& group, Duration tim
     if (!here[static_cast<std::size_t>(rank)]) missing.push_back(rank);
   }
   if (missing.empty()) return;
-  throw CommError(CommErrorKind::kTimeout,
+  throw JoinError(CommErrorKind::kTimeout,
                   join_error(group, did_not_come(missing, timeout) +
                                         "; start every rank with the same MASTER_ADDR, "
                                         "MASTER_PORT and WORLD_SIZE"),
@@ -102,7 +108,7 @@ void meet(const TcpWorld& world, const TcpGroup& group, Duration timeout) {
   }
   switch (await_key(world, group, everybody, timeout)) {
     case Awaited::kThere: return;
-    case Awaited::kLost: fail_to_connect(world, group, {false, "a rank is lost", timeout});
+    case Awaited::kFailed: fail_to_connect(world, group, {false, "a rank is lost", timeout});
     case Awaited::kTimeout: return require_all_here(world, group, timeout);
   }
 }
@@ -114,11 +120,7 @@ class TcpConnection final : public GlooConnection {
         group_(std::move(group)),
         device_(std::make_shared<AbortableDevice>(world_.device, world_.runtime)),
         mesh_(std::make_shared<gloo::rendezvous::Context>(group_.rank, group_.size())),
-        context_(mesh_) {
-    if (group_.size() > 1) {
-      watch_ = std::make_unique<LossWatch>(world_, group_, [this] { close(); });
-    }
-  }
+        context_(mesh_) {}
 
   ~TcpConnection() override {
     try {
@@ -129,8 +131,12 @@ class TcpConnection final : public GlooConnection {
     }
   }
 
-  // Connects each rank with each. Throws CommError.
+  // Connects each rank with each. Throws JoinError, and what hinders this rank alone: CommError of
+  // the store, ResourceError.
   void connect(Duration timeout) {
+    if (group_.size() > 1) {
+      watch_ = std::make_unique<LossWatch>(world_, group_, [this] { close(); });
+    }
     const milliseconds limit = std::min(std::chrono::ceil<milliseconds>(timeout), kGlooForever);
     mesh_->setTimeout(std::max(limit / kGlooConnectFactor, milliseconds(1)));
     StoreAdapter store(world_, group_, timeout);
@@ -143,6 +149,8 @@ class TcpConnection final : public GlooConnection {
       everybody_is_connected.setTimeout(std::max(limit, milliseconds(1)));
       gloo::barrier(everybody_is_connected);
     } catch (const CommError&) {  // of our store
+      throw;
+    } catch (const ResourceError&) {  // of our device
       throw;
     } catch (const std::exception& error) {
       close();
@@ -178,9 +186,20 @@ class TcpConnection final : public GlooConnection {
 
 std::unique_ptr<GlooConnection> connect_over_tcp(const TcpWorld& world, const TcpGroup& group,
                                                  Duration timeout) {
-  meet(world, group, timeout);
-  auto connection = std::make_unique<TcpConnection>(world, group);
-  connection->connect(timeout);
+  std::unique_ptr<TcpConnection> connection;  // leaves after its failure is known
+  try {
+    meet(world, group, timeout);
+    connection = std::make_unique<TcpConnection>(world, group);
+    connection->connect(timeout);
+  } catch (const JoinError&) {
+    throw;
+  } catch (const std::exception& error) {  // this rank's own: the peers would wait for it
+    Inquest(world, group)
+        .publish({CommErrorKind::kPeerLost,
+                  {group.rank},
+                  list_of({group.rank}) + " cannot connect (" + error.what() + ")"});
+    throw;
+  }
   return connection;
 }
 

@@ -15,7 +15,9 @@
 namespace ddproof {
 
 // Waits for all ranks and connects each with each. Throws CommError{kTimeout} that names the ranks
-// that did not come, CommError{kPeerLost} when connecting fails; it names the ranks that died.
+// that did not come, CommError{kPeerLost} when connecting fails; it names the ranks that died, or
+// that could not connect. Throws ResourceError when this rank cannot, for want of a thread or a
+// descriptor.
 std::unique_ptr<GlooConnection> connect_over_tcp(const TcpWorld& world, const TcpGroup& group,
                                                  Duration timeout);
 
