@@ -18,6 +18,7 @@ const char* to_string(EventKind kind) {
     case EventKind::kHang: return "hang";
     case EventKind::kDeadlock: return "deadlock";
     case EventKind::kEventLimit: return "event-limit";
+    case EventKind::kFault: return "fault";
   }
   return "unknown";
 }

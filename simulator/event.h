@@ -26,6 +26,7 @@ enum class EventKind : std::uint8_t {
   kHang,        // a rank fell silent
   kDeadlock,    // nobody can go on
   kEventLimit,  // the run was stopped
+  kFault,       // a fault first took effect; value: its place in the plan, from 1; label: its text
 };
 
 const char* to_string(EventKind kind);

@@ -14,6 +14,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <vector>
 
 #include "simulator/simulation.h"
@@ -40,14 +42,21 @@ struct Flow {
   Time last_arrival = 0;
 };
 
+// What became of a message when it was sent.
+struct Passage {
+  Time arrival = kNever;    // kNever: it never arrives, a fault dropped it or the sender is dead
+  std::uint64_t bytes = 0;  // so many arrive, the first ones
+  std::optional<std::uint64_t> flipped_bit;  // below 8 * bytes: it arrives inverted
+};
+
 class Network {
  public:
   // Throws std::invalid_argument for a negative number or a bandwidth of zero.
   Network(Simulation& simulation, const NetworkOptions& options);
 
-  // Sends now; `on_arrival` runs as an event when all of it is there. Returns that time, or kNever
-  // when it will never arrive: a fault dropped it, or the sender is dead.
-  Time send(int from, int to, std::uint64_t bytes, Flow& flow, const Action& on_arrival);
+  // Sends now; `on_arrival` runs as an event, once, when all that arrives of it is there: not later
+  // than `arrival` says.
+  Passage send(int from, int to, std::uint64_t bytes, Flow& flow, const Action& on_arrival);
   // To be called by `on_arrival`: records and counts the arrival.
   void arrived(int from, int to, std::uint64_t bytes);
 
@@ -60,9 +69,33 @@ class Network {
     Time in_free = 0;
   };
 
+  // A message that waits to be overtaken.
+  struct Held {
+    int from;
+    int to;
+    Time arrival;  // its own
+    Action on_arrival;
+    bool is_gone;
+  };
+  // The second one of a message.
+  struct Copy {
+    int from;
+    int to;
+    std::uint64_t bytes;
+  };
+  Passage send_on(int from, int to, std::uint64_t bytes, Time arrive, Flow& flow,
+                  const Action& on_arrival, const MessageFate& fate);
+  Time pass_ports(int from, int to, std::uint64_t bytes);
+  void send_copy(int from, int to, std::uint64_t bytes, Time after);
+  void copy_arrived(std::uint64_t index);
+  void let_go(std::uint64_t index);
+  void overtake(int from, int to, Time arrival);
+
   Simulation& simulation_;
   NetworkOptions options_;
   std::vector<Ports> ports_;
+  std::deque<Held> held_;
+  std::deque<Copy> copies_;
 };
 
 }  // namespace ddproof::sim

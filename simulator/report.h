@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "simulator/fault_plan.h"
 #include "simulator/time.h"
 
 namespace ddproof::sim {
@@ -38,6 +39,7 @@ struct Report {
   Verdict verdict = Verdict::kNone;
   std::string verdict_text;  // who waits for what, in which call, at which line, for whom
   std::vector<int> verdict_culprits;
+  FaultPlan faults_fired;  // of the plan of the run, in the order in which they took effect
   std::uint64_t digest = 0;
   Time virtual_time = 0;
   std::uint64_t messages = 0;

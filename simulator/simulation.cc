@@ -279,6 +279,7 @@ bool Simulation::wait(const WaitReason& reason, Deadline deadline) {
 }
 
 void Simulation::sleep(Time duration, std::string_view what) {
+  if (faults_ != nullptr) duration = faults_->on_sleep(current_->rank_, duration);
   const Time end = add_time(now_, std::max<Time>(duration, 0));
   if (end == now_) {  // a turn for the others
     Fiber& self = *current_;

@@ -12,16 +12,6 @@ namespace {
 std::uint64_t to_argument(Channel& channel) { return reinterpret_cast<std::uint64_t>(&channel); }
 Channel& to_channel(std::uint64_t argument) { return *reinterpret_cast<Channel*>(argument); }
 
-void copy_bytes(const Post& send, const Post& receive) {
-  if (send.bytes > 0) std::memcpy(receive.data, send.data, send.bytes);
-}
-
-// The sender's memory goes away before the bytes have arrived: hand over now what will arrive.
-void release_sender(Post& receive) {
-  if (receive.poster != nullptr && !receive.is_lost) copy_bytes(*receive.counterpart, receive);
-  receive.counterpart->poster = nullptr;
-}
-
 Failure size_mismatch(const Channel& channel, std::size_t sent, std::size_t expected) {
   return {true, "rank " + std::to_string(channel.from) + " sends " + std::to_string(sent) +
                     " bytes where rank " + std::to_string(channel.to) + " expects " +
@@ -146,7 +136,7 @@ void Endpoint::forget(Poster& poster) {
   for (Channel* channel : outbound_) {
     while (Post* post = channel->sends.take(is_its)) fabric_.free_post(post);
     for (Post* post = channel->flying.first(); post != nullptr; post = post->next) {
-      if (is_its(*post->counterpart)) release_sender(*post);
+      if (is_its(*post->counterpart)) fabric_.release_sender(*post);
     }
   }
   const auto is_its_any = [&](const AnyReceive& any) { return is_its(*any.post); };
@@ -224,10 +214,30 @@ void Fabric::match(Channel& channel, Post* send, Post* receive) {
   }
   receive->counterpart = send;
   channel.flying.push(receive);
-  const sim::Time arrival =
+  const sim::Passage passage =
       network_.send(channel.world_from, channel.world_to, send->bytes, channel.flow,
                     sim::action_of<&Fabric::arrive>(*this, to_argument(channel)));
-  receive->is_lost = arrival == sim::kNever;
+  receive->is_lost = passage.arrival == sim::kNever;
+  receive->is_damaged = !receive->is_lost && (passage.bytes < send->bytes || passage.flipped_bit);
+  if (receive->is_damaged) damages_[receive] = passage;
+}
+
+bool Fabric::is_cut_short(const Post& receive) const {
+  return receive.is_damaged && damages_.at(&receive).bytes < receive.bytes;
+}
+
+void Fabric::deliver_bytes(const Post& receive) {
+  if (receive.bytes == 0 || is_cut_short(receive)) return;
+  std::memcpy(receive.data, receive.counterpart->data, receive.bytes);
+  if (!receive.is_damaged) return;
+  const std::uint64_t bit = damages_.at(&receive).flipped_bit.value();
+  receive.data[bit / 8] ^= std::byte{1} << (bit % 8);
+}
+
+// The sender's memory goes away before the bytes have arrived: hand over now what will arrive.
+void Fabric::release_sender(Post& receive) {
+  if (receive.poster != nullptr && !receive.is_lost) deliver_bytes(receive);
+  receive.counterpart->poster = nullptr;
 }
 
 void Fabric::arrive(std::uint64_t argument) {
@@ -236,10 +246,20 @@ void Fabric::arrive(std::uint64_t argument) {
   DDPROOF_CHECK(receive != nullptr);
   Post* send = receive->counterpart;
   const int from = channel.from, to = channel.to;
-  network_.arrived(channel.world_from, channel.world_to, receive->bytes);
-  if (send->poster != nullptr && receive->poster != nullptr) copy_bytes(*send, *receive);
-  if (send->poster != nullptr) send->poster->completed(Direction::kSend, to);
-  if (receive->poster != nullptr) receive->poster->completed(Direction::kReceive, from);
+  const std::size_t bytes = receive->is_damaged ? damages_.at(receive).bytes : receive->bytes;
+  network_.arrived(channel.world_from, channel.world_to, bytes);
+  Poster* const sender = send->poster;
+  Poster* const receiver = receive->poster;
+  if (is_cut_short(*receive)) {
+    const Failure failure = size_mismatch(channel, bytes, receive->bytes);
+    if (sender != nullptr) sender->failed(Direction::kSend, to, failure);
+    if (receiver != nullptr) receiver->failed(Direction::kReceive, from, failure);
+  } else {
+    if (sender != nullptr && receiver != nullptr) deliver_bytes(*receive);
+    if (sender != nullptr) sender->completed(Direction::kSend, to);
+    if (receiver != nullptr) receiver->completed(Direction::kReceive, from);
+  }
+  if (receive->is_damaged) damages_.erase(receive);
   free_post(send);
   free_post(receive);
 }

@@ -11,6 +11,11 @@
 //           peers goes on waiting, also when all of them have closed, as with Gloo over TCP.
 //   Memory  A buffer that goes away while a transfer from it is in flight has its bytes copied at
 //           once; one that would have received is left alone.
+//   Faults  Messages of a channel are numbered and checked for their length, as TCP does, and for
+//           nothing else. So a dropped one leaves both sides waiting: nobody sends it again. The
+//           second copy of a duplicate costs time and is thrown away. When a truncated one arrives,
+//           both sides fail as with sizes that differ, and the receiver's memory stays as it was.
+//           A flipped bit gets into the receiver's memory, and nobody is told.
 //
 // A group is a set of ranks that are connected with each other, an endpoint is one rank's place in
 // it, a channel one direction between two endpoints. Channels are made when first used, so a world
@@ -66,6 +71,7 @@ struct alignas(64) Post {
   Post* counterpart = nullptr;  // in flight: the send that belongs to a receive
   std::uint64_t number = 0;     // a send that waits: its place among those of the fabric
   bool is_lost = false;         // in flight, but a fault swallowed it
+  bool is_damaged = false;      // in flight, and a fault changed what arrives: Fabric::damages_
 };
 static_assert(sizeof(Post) == 64);
 
@@ -205,6 +211,9 @@ class Fabric {
   void close_receiver(Channel& channel, const Failure& failure);
   void watch_end(Channel& channel);
   void end(std::uint64_t channel);
+  void deliver_bytes(const Post& receive);
+  bool is_cut_short(const Post& receive) const;
+  void release_sender(Post& receive);
   void fail_and_free(PostList& posts, Direction direction, int peer, const Failure& failure);
 
   sim::Simulation& simulation_;
@@ -212,7 +221,8 @@ class Fabric {
   std::map<std::pair<std::uint64_t, std::string>, Group> groups_;
   std::vector<std::vector<Endpoint*>> endpoints_;  // by world rank
   std::uint64_t closed_count_ = 0;
-  std::uint64_t waiting_send_count_ = 0;  // ever
+  std::uint64_t waiting_send_count_ = 0;         // ever
+  std::map<const Post*, sim::Passage> damages_;  // by receive
   std::deque<Post> posts_;
   Post* free_posts_ = nullptr;  // a stack: the last one freed is still in the cache
 };

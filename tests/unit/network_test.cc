@@ -237,9 +237,9 @@ TEST(Network, DropsWhatTheFaultHookDropsAndWhatTheDeadSend) {
   } never;
   Flow flow;
   simulation.spawn(0, "main", [&] {
-    EXPECT_EQ(network.send(0, 1, 8, flow, action_of<&Never::arrive>(never)), kNever);
+    EXPECT_EQ(network.send(0, 1, 8, flow, action_of<&Never::arrive>(never)).arrival, kNever);
     simulation.crash(2);
-    EXPECT_EQ(network.send(2, 1, 8, flow, action_of<&Never::arrive>(never)), kNever);
+    EXPECT_EQ(network.send(2, 1, 8, flow, action_of<&Never::arrive>(never)).arrival, kNever);
   });
   simulation.spawn(2, "main", [&] { simulation.sleep(1); });
   EXPECT_EQ(simulation.run().messages, 1u);
