@@ -4,6 +4,8 @@
 #include <sstream>
 #include <utility>
 
+#include "simulator/random.h"
+
 namespace ddproof::sim {
 namespace {
 
@@ -31,6 +33,20 @@ std::string parent_of(const std::string& normal_path) {
 
 [[noreturn]] void fail(const std::string& path, const char* call, const char* reason) {
   throw DiskError(path + ": " + call + ": " + reason);
+}
+
+void lose_unsynced(DiskFile& file, SplitMix64& random) {
+  enum Rest { kNone, kAll, kFirst, kTorn, kCount };
+  const std::size_t unsynced = file.bytes.size() - file.durable_bytes;
+  const std::size_t whole = file.durable_bytes + below(random.next(), unsynced + 1);
+  switch (static_cast<Rest>(below(random.next(), kCount))) {
+    case kNone: file.bytes.resize(file.durable_bytes); break;
+    case kFirst: file.bytes.resize(whole); break;
+    case kTorn: std::fill(file.bytes.begin() + whole, file.bytes.end(), std::byte{0}); break;
+    default: break;
+  }
+  file.durable_bytes = file.bytes.size();
+  file.has_lost_pages = false;
 }
 
 }  // namespace
@@ -106,11 +122,23 @@ void Disk::sync_directory(const std::string& path) {
   }
 }
 
-void Disk::cut_power() {
-  for (Entries* entries : {&files_, &durable_files_}) {
-    for (auto& [entry, file] : *entries) file->bytes.resize(file->durable_bytes);
+void Disk::cut_power(std::uint64_t seed) {
+  SplitMix64 random(seed);
+  Entries survivors;
+  for (const std::string& directory : directories_) {
+    const Entries& names = below(random.next(), 2) == 0 ? durable_files_ : files_;
+    for (const auto& [entry, file] : names) {
+      if (parent_of(entry) == directory) survivors[entry] = file;
+    }
   }
-  files_ = durable_files_;
+  std::set<const DiskFile*> seen;  // a file may have two names here
+  for (const Entries* entries : {&files_, &durable_files_}) {
+    for (const auto& [entry, file] : *entries) {
+      if (seen.insert(file.get()).second) lose_unsynced(*file, random);
+    }
+  }
+  files_ = std::move(survivors);
+  durable_files_ = files_;
 }
 
 }  // namespace ddproof::sim

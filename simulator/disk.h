@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
@@ -26,6 +27,11 @@ class DiskError : public std::runtime_error {
 struct DiskFile {
   std::vector<std::byte> bytes;
   std::size_t durable_bytes = 0;  // so many survive
+  bool has_lost_pages = false;    // a sync failed: no later one makes more of the file durable
+
+  void sync() {
+    if (!has_lost_pages) durable_bytes = bytes.size();
+  }
 };
 
 class Disk {
@@ -45,8 +51,10 @@ class Disk {
   // A file or an empty directory; fine when it does not exist.
   void remove(const std::string& path);
   void sync_directory(const std::string& path);
-  // What was not synced is gone. Open files stay open, and lose it too.
-  void cut_power();
+  // What was synced survives; of the rest the seed decides. Of a directory: all changes of names
+  // since its last sync, or none. Of a file's bytes behind the synced ones: none, all, only the
+  // first ones, or all with the last ones zeroed (torn). Open files stay open, and lose it too.
+  void cut_power(std::uint64_t seed);
 
  private:
   using Entries = std::map<std::string, FilePtr>;  // by normal path

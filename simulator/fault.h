@@ -66,8 +66,8 @@ class FaultHook {
     (void)rank;
     return 0;
   }
-  // Asked before each write, sync and change (create, write, sync, rename, remove); the change
-  // first.
+  // Asked before each write, sync and change (each of the two, and make_directory, create, rename,
+  // remove); the change first.
   virtual WriteFate on_write(int rank) {
     (void)rank;
     return {};

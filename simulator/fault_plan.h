@@ -16,15 +16,15 @@
 //                                         is sent meanwhile travels after the end. end=never: lost
 //   short-write rank=0 write=4 bytes=10   of its 4th write 10 bytes reach the file; it fails
 //   full-disk rank=0 write=4              this write and all later ones of all ranks fail
-//   failed-sync rank=0 sync=2             fails; what it would have made durable never will be,
-//                                         though later syncs succeed, as on Linux
+//   failed-sync rank=0 sync=2             fails; no later sync makes more of that file durable,
+//                                         though it succeeds, as on Linux
 //   power-cut rank=0 change=5 seed=9      as it makes its 5th change on the disk all ranks die; the
 //                                         seed decides what of the unsynced survives, whole or torn
 //   clock-jump rank=1 start=1ms by=-3s    its wall clock jumps there. Its monotonic one never does
 //
 // Operations, messages (of the pair), writes, syncs (of files and directories) and changes on the
-// disk (create, write, sync, rename, remove) count from 1, for each rank on its own. Times are
-// whole numbers of ns, us, ms or s; a text holds the largest of these that is exact.
+// disk (make_directory, create, write, sync, rename, remove) count from 1, for each rank on its
+// own. Times are whole numbers of ns, us, ms or s; a text holds the largest of these that is exact.
 #pragma once
 
 #include <cstdint>

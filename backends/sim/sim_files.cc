@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "backends/api/error.h"
@@ -11,7 +13,8 @@ namespace {
 
 class SimFile final : public File {
  public:
-  explicit SimFile(sim::Disk::FilePtr file) : file_(std::move(file)) {}
+  SimFile(SimFileSystem& files, std::string path, sim::Disk::FilePtr file)
+      : files_(files), path_(std::move(path)), file_(std::move(file)) {}
 
   std::uint64_t size() override { return file_->bytes.size(); }
 
@@ -24,12 +27,28 @@ class SimFile final : public File {
   }
 
   void append(std::span<const std::byte> bytes) override {
-    file_->bytes.insert(file_->bytes.end(), bytes.begin(), bytes.end());
+    if (!files_.may_change()) return;
+    const sim::WriteFate fate = files_.fate_of_write();
+    const auto written = fate.fails ? bytes.first(std::min(fate.bytes_max, bytes.size())) : bytes;
+    file_->bytes.insert(file_->bytes.end(), written.begin(), written.end());
+    if (!fate.fails) return;
+    throw DataError(path_ + ": append: " + fate.reason + " after " +
+                    std::to_string(written.size()) + " of " + std::to_string(bytes.size()) +
+                    " bytes");
   }
 
-  void sync() override { file_->durable_bytes = file_->bytes.size(); }
+  void sync() override {
+    if (!files_.may_change()) return;
+    if (files_.sync_fails()) {
+      file_->has_lost_pages = true;
+      throw DataError(path_ + ": sync: input/output error");
+    }
+    file_->sync();
+  }
 
  private:
+  SimFileSystem& files_;
+  std::string path_;
   sim::Disk::FilePtr file_;
 };
 
@@ -44,12 +63,49 @@ auto with_data_errors(Call&& call) {
 
 }  // namespace
 
+// -1: outside of the run.
+int SimFileSystem::running_rank() const {
+  const sim::Fiber* fiber = simulation_.current();
+  return fiber == nullptr ? -1 : fiber->rank();
+}
+
+sim::FaultHook* SimFileSystem::faults() const {
+  return running_rank() < 0 ? nullptr : simulation_.faults();
+}
+
+bool SimFileSystem::may_change() {
+  const int mine = running_rank();
+  if (mine >= 0 && simulation_.has_crashed(mine)) return false;
+  if (faults() == nullptr) return true;
+  const std::optional<std::uint64_t> seed = faults()->on_disk_change(mine);
+  if (!seed) return true;
+  disk_.cut_power(*seed);
+  for (int rank = 0; rank < simulation_.ranks(); ++rank) {
+    if (rank != mine) simulation_.crash(rank);
+  }
+  simulation_.crash(mine);  // throws, unless this rank is unwinding
+  return false;
+}
+
+sim::WriteFate SimFileSystem::fate_of_write() {
+  return faults() == nullptr ? sim::WriteFate{} : faults()->on_write(running_rank());
+}
+
+bool SimFileSystem::sync_fails() {
+  return faults() != nullptr && faults()->on_sync(running_rank());
+}
+
 std::unique_ptr<File> SimFileSystem::open(const std::string& path) {
-  return with_data_errors([&] { return std::make_unique<SimFile>(disk_.open(path)); });
+  return with_data_errors([&] { return std::make_unique<SimFile>(*this, path, disk_.open(path)); });
 }
 
 std::unique_ptr<File> SimFileSystem::create(const std::string& path) {
-  return with_data_errors([&] { return std::make_unique<SimFile>(disk_.create(path)); });
+  // The dead get a file that has no name.
+  if (!may_change()) {
+    return std::make_unique<SimFile>(*this, path, std::make_shared<sim::DiskFile>());
+  }
+  return with_data_errors(
+      [&] { return std::make_unique<SimFile>(*this, path, disk_.create(path)); });
 }
 
 bool SimFileSystem::exists(const std::string& path) { return disk_.exists(path); }
@@ -59,18 +115,20 @@ std::vector<std::string> SimFileSystem::list(const std::string& directory) {
 }
 
 void SimFileSystem::make_directory(const std::string& path) {
-  with_data_errors([&] { disk_.make_directory(path); });
+  if (may_change()) with_data_errors([&] { disk_.make_directory(path); });
 }
 
 void SimFileSystem::rename(const std::string& from, const std::string& to) {
-  with_data_errors([&] { disk_.rename(from, to); });
+  if (may_change()) with_data_errors([&] { disk_.rename(from, to); });
 }
 
 void SimFileSystem::remove(const std::string& path) {
-  with_data_errors([&] { disk_.remove(path); });
+  if (may_change()) with_data_errors([&] { disk_.remove(path); });
 }
 
 void SimFileSystem::sync_directory(const std::string& path) {
+  if (!may_change()) return;
+  if (sync_fails()) throw DataError(path + ": sync_directory: input/output error");
   with_data_errors([&] { disk_.sync_directory(path); });
 }
 

@@ -1,6 +1,9 @@
-// The simulation's disk as the FileSystem that ranks see. All ranks share one.
+// The simulation's disk as the FileSystem that ranks see. All ranks share one. Asks the run's
+// FaultHook before every write, sync and change; what a dead rank's destructors do changes nothing.
+// A write that fails says how much of it reached the file.
 //
-// Errors: DataError, as FileSystem says. Threads: that of the Simulation.
+// Errors: DataError, as FileSystem says; sim::RankKilled when the power is cut.
+// Threads: that of the Simulation; it may also be used before and after the run.
 #pragma once
 
 #include <memory>
@@ -9,13 +12,15 @@
 
 #include "backends/api/files.h"
 #include "simulator/disk.h"
+#include "simulator/simulation.h"
 
 namespace ddproof {
 
 class SimFileSystem final : public FileSystem {
  public:
-  // `disk` must outlive this and all its files.
-  explicit SimFileSystem(sim::Disk& disk) : disk_(disk) {}
+  // Both must outlive this and all its files.
+  SimFileSystem(sim::Simulation& simulation, sim::Disk& disk)
+      : simulation_(simulation), disk_(disk) {}
 
   std::unique_ptr<File> open(const std::string& path) override;
   std::unique_ptr<File> create(const std::string& path) override;
@@ -26,7 +31,17 @@ class SimFileSystem final : public FileSystem {
   void remove(const std::string& path) override;
   void sync_directory(const std::string& path) override;
 
+  // To be called before every change. False: the rank is dead, and nothing may change.
+  bool may_change();
+  // Of the running rank's next write; whether its next sync fails.
+  sim::WriteFate fate_of_write();
+  bool sync_fails();
+
  private:
+  int running_rank() const;
+  sim::FaultHook* faults() const;
+
+  sim::Simulation& simulation_;
   sim::Disk& disk_;
 };
 

@@ -90,7 +90,11 @@ TimePoint SimRuntime::now() const {
   return TimePoint(simulation_.now());
 }
 
-Duration SimRuntime::wall_clock() const { return kStartOfWallClock + now(); }
+Duration SimRuntime::wall_clock() const {
+  sim::FaultHook* faults = simulation_.faults();
+  const Duration ahead(faults == nullptr ? 0 : faults->on_wall_clock(rank_));
+  return kStartOfWallClock + now() + ahead;
+}
 
 void SimRuntime::sleep_for(Duration duration) {
   with_comm_errors([&] { simulation_.sleep(duration.count()); });

@@ -25,7 +25,7 @@ class SimRuntime final : public Runtime {
   SimRuntime(sim::Simulation& simulation, int rank, FileSystem& files, EnvironmentMap environment);
 
   TimePoint now() const override;
-  // Starts at 2026-01-01 00:00:00 UTC.
+  // Starts at 2026-01-01 00:00:00 UTC; faults make it jump.
   Duration wall_clock() const override;
   void sleep_for(Duration duration) override;
   void charge(Duration compute_cost) override;

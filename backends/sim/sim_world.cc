@@ -1,18 +1,21 @@
 #include "backends/sim/sim_world.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "backends/sim/sim_connection.h"
 #include "backends/sim/sim_files.h"
+#include "simulator/plan_faults.h"
 #include "simulator/wait_list.h"
 
 namespace ddproof {
 namespace {
 
-void check(const WorldOptions& world) {
+void check(const SimWorldOptions& options) {
+  const WorldOptions& world = options.world;
   if (world.world_size < 1) {
     throw ConfigError("world size is " + std::to_string(world.world_size) +
                       "; sim takes 1 or more");
@@ -24,6 +27,11 @@ void check(const WorldOptions& world) {
   if (world.timeout <= Duration::zero()) {
     throw ConfigError("timeout is " + std::to_string(world.timeout.count()) +
                       " ns; it must be above 0");
+  }
+  try {
+    sim::check_fault_plan(options.faults, world.world_size);
+  } catch (const std::invalid_argument& error) {
+    throw ConfigError(error.what());
   }
 }
 
@@ -41,18 +49,19 @@ class World {
   World(const SimWorldOptions& options, const std::function<void(RankContext&)>& body)
       : options_(options),
         body_(body),
+        faults_(options.faults),
         simulation_({.ranks = options.world.world_size,
                      .seed = options.world.seed,
                      .event_count_max = options.event_count_max,
                      .patience_runs_out = options.timeouts_end_deadlocks,
                      .scheduler = options.scheduler != nullptr ? options.scheduler : &random_walk_,
-                     .faults = options.faults,
+                     .faults = options.faults.empty() ? nullptr : &faults_,
                      .trace = options.trace,
                      .stacks = options.stacks}),
         network_(simulation_, {options.world.ranks_per_node, options.same_node,
                                options.across_nodes, options.jitter_max.count()}),
         fabric_(simulation_, network_),
-        own_files_(disk_),
+        own_files_(simulation_, options.disk != nullptr ? *options.disk : own_disk_),
         group_options_{"sim", std::make_shared<Capabilities>(sim_capabilities()),
                        options.world.timeout, options.all_reduce} {
     std::vector<int> everybody(static_cast<std::size_t>(simulation_.ranks()));
@@ -60,6 +69,7 @@ class World {
       everybody[rank] = static_cast<int>(rank);
     world_group_ = &fabric_.group(0, "world", everybody);
     body_ended_.resize(everybody.size());
+    faults_.watch(simulation_);
     simulation_.on_crash([this](int rank) { end_body(rank); });
   }
 
@@ -68,6 +78,7 @@ class World {
       simulation_.spawn(rank, "main", [this, rank] { run_rank(rank); });
     }
     sim::Report report = simulation_.run();
+    report.faults_fired = faults_.fired();
     for (sim::RankReport& rank : report.ranks) {
       if (rank.error) rank.error = as_comm_error(rank.error);
     }
@@ -113,10 +124,11 @@ class World {
   const SimWorldOptions& options_;
   const std::function<void(RankContext&)>& body_;
   sim::RandomWalk random_walk_;
+  sim::PlanFaults faults_;
   sim::Simulation simulation_;
   sim::Network network_;
   Fabric fabric_;
-  sim::Disk disk_;
+  sim::Disk own_disk_;
   SimFileSystem own_files_;
   GlooGroupOptions group_options_;
   Group* world_group_;
@@ -129,7 +141,7 @@ class World {
 
 sim::Report run_sim_world(const SimWorldOptions& options,
                           const std::function<void(RankContext&)>& body) {
-  check(options.world);
+  check(options);
   return World(options, body).run();
 }
 

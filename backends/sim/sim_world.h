@@ -12,7 +12,8 @@
 #include "backends/api/backend.h"
 #include "backends/gloo/gloo_process_group.h"
 #include "backends/sim/sim_runtime.h"
-#include "simulator/fault.h"
+#include "simulator/disk.h"
+#include "simulator/fault_plan.h"
 #include "simulator/network.h"
 #include "simulator/report.h"
 #include "simulator/simulation.h"
@@ -26,9 +27,11 @@ struct SimWorldOptions {
   sim::LinkClass across_nodes = sim::NetworkOptions{}.across_nodes;
   Duration jitter_max{0};
   sim::Scheduler* scheduler = nullptr;  // random walk, from the world's seed
-  sim::FaultHook* faults = nullptr;     // none
+  sim::FaultPlan faults = {};           // the report says which took effect
   sim::TraceSink* trace = nullptr;      // none
   sim::StackPool* stacks = nullptr;     // the run's own
+  // An empty one of the run's own. Faults strike this disk only, not world.files in its place.
+  sim::Disk* disk = nullptr;
   std::uint64_t event_count_max = sim::SimulationOptions{}.event_count_max;
   // True: calls wait for their timeouts, in virtual time, even when nobody can go on.
   bool timeouts_end_deadlocks = false;
@@ -36,7 +39,7 @@ struct SimWorldOptions {
 };
 
 // Runs `body` once per rank. What ranks threw is in the report.
-// Throws ConfigError for options that describe no world.
+// Throws ConfigError for options that describe no world, and faults that it cannot have.
 sim::Report run_sim_world(const SimWorldOptions& options,
                           const std::function<void(RankContext&)>& body);
 

@@ -190,7 +190,7 @@ class Rank {
 
   sim::Simulation simulation_;
   sim::Disk disk_;
-  SimFileSystem files_{disk_};
+  SimFileSystem files_{simulation_, disk_};
   SimRuntime runtime_{simulation_, 0, files_, {}};
   std::unique_ptr<Monitor> a_ = runtime_.make_monitor();
   std::unique_ptr<Monitor> b_ = runtime_.make_monitor();

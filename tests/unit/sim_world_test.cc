@@ -119,13 +119,8 @@ TEST(SimWorld, LaterCallsAfterADeadlockFailTheSameWay) {
 }
 
 TEST(SimWorld, ACrashIsPeerLostOnEveryLiveRankAndNamesTheDead) {
-  struct CrashTwo : sim::FaultHook {
-    sim::RankFate on_operation(int rank, std::uint64_t number) override {
-      return rank == 2 && number == 3 ? sim::RankFate::kCrashes : sim::RankFate::kLives;
-    }
-  } hook;
   SimWorldOptions options = world_of(8);
-  options.faults = &hook;
+  options.faults = sim::parse_fault_plan("crash rank=2 operation=3");
   const sim::Report report = run_sim_world(options, [](RankContext& rank) {
     for (int step = 0; step < 5; ++step) {
       std::vector<float> values(1000, 1);
@@ -165,14 +160,9 @@ TEST(SimWorld, ExceptionsThatAreNoStdExceptionComeOut) {
 }
 
 TEST(SimWorld, AHungRankIsATimeoutWhenTimeoutsMayEndDeadlocks) {
-  struct HangOne : sim::FaultHook {
-    sim::RankFate on_operation(int rank, std::uint64_t number) override {
-      return rank == 1 && number == 2 ? sim::RankFate::kHangs : sim::RankFate::kLives;
-    }
-  } hook;
   for (const bool timeouts : {false, true}) {
     SimWorldOptions options = world_of(3);
-    options.faults = &hook;
+    options.faults = sim::parse_fault_plan("hang rank=1 operation=2");
     options.timeouts_end_deadlocks = timeouts;
     options.world.timeout = std::chrono::seconds(30);
     const sim::Report report = run_sim_world(options, [](RankContext& rank) {
@@ -308,12 +298,7 @@ TEST(SimRuntime, AnEndlessPollMeetsTheEventLimit) {
 
 TEST(SimRuntime, AnEndlessPollOfWorkEndsWithItsRank) {
   SimWorldOptions options = world_of(2);
-  struct Hook : sim::FaultHook {
-    sim::RankFate on_operation(int rank, std::uint64_t) override {
-      return rank == 1 ? sim::RankFate::kCrashes : sim::RankFate::kLives;
-    }
-  } hook;
-  options.faults = &hook;
+  options.faults = sim::parse_fault_plan("crash rank=1 operation=1");
   const sim::Report report = run_sim_world(options, [](RankContext& rank) {
     const WorkPtr work = rank.group.barrier();
     while (rank.group.rank() == 1 || !work->is_completed()) work->is_completed();
