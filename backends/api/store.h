@@ -57,12 +57,13 @@ class Store {
   virtual bool remove(const std::string& key) = 0;
   virtual std::int64_t num_keys() = 0;
   // The store sets `key` to `value` when this client goes away without a goodbye (its process
-  // died). Destroying the Store is a goodbye. At most one per client; a second replaces the first.
+  // died). Destroying the Store is a goodbye. A client may have several wills, one per key: a
+  // second one for the same key replaces the first.
   virtual void set_last_will(const std::string& key, const std::string& value) = 0;
 
   // This store, for calls that must not take long: one that the server has not answered by
   // `deadline` throws CommError{kPeerLost}. The timeouts of get() and wait() stay as they are.
-  // Shares everything with this store but a last will; must not outlive it.
+  // Shares everything with this store, also the last wills; must not outlive it.
   virtual std::unique_ptr<Store> answering_by(TimePoint deadline) = 0;
 };
 

@@ -126,10 +126,10 @@ bool KeyValueTable::any_present(const std::vector<std::string>& keys) const {
 }
 
 KeyValueTable::Waiter KeyValueTable::when_present(std::vector<std::string> keys,
-                                                  std::function<void()> ready, Wish wish) {
+                                                  std::function<void()> ready, WaitFor wait_for) {
   require_keys(keys);
   const Waiter waiter = next_waiter_++;
-  waiting_.emplace(waiter, Waiting{std::move(keys), std::move(ready), wish});
+  waiting_.emplace(waiter, Waiting{std::move(keys), std::move(ready), wait_for});
   park_or_call(waiter);
   return waiter;
 }
@@ -138,7 +138,7 @@ void KeyValueTable::park_or_call(Waiter waiter) {
   const auto entry = waiting_.find(waiter);
   DDPROOF_CHECK(entry != waiting_.end());
   const std::vector<std::string>& keys = entry->second.keys;
-  if (entry->second.wish == Wish::kAll) {
+  if (entry->second.wait_for == WaitFor::kAll) {
     if (const auto missing = first_missing(keys)) {
       parked_[*missing].insert(waiter);
       return;

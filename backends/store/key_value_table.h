@@ -2,8 +2,8 @@
 // that all of them answer alike.
 //
 // Invariants: a waiter is called exactly once, when all of its keys exist at the same moment (or
-// the first of them, as it wished), unless it is cancelled first. Sizes stay within the limits
-// below. Threads: none of its own; the owner guards it.
+// any of them, as it asked for), unless it is cancelled first. Sizes stay within the limits below.
+// Threads: none of its own; the owner guards it.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ void require_keys(const std::vector<std::string>& keys);
 class KeyValueTable {
  public:
   using Waiter = std::uint64_t;
-  enum class Wish { kAll, kAny };
+  enum class WaitFor { kAll, kAny };
 
   // Calls the waiters that this completes before it returns.
   void set(const std::string& key, const std::string& value);
@@ -48,10 +48,10 @@ class KeyValueTable {
   bool remove(const std::string& key);
   std::int64_t num_keys() const { return static_cast<std::int64_t>(values_.size()); }
 
-  // Calls `ready` as soon as the wish holds: within this call, or within the set() that makes it
-  // so. `ready` must not change this table. Requires: 1 to kWaitKeysMax keys.
+  // Calls `ready` as soon as all of the keys exist, or any: within this call, or within the set()
+  // that makes it so. `ready` must not change this table. Requires: 1 to kWaitKeysMax keys.
   Waiter when_present(std::vector<std::string> keys, std::function<void()> ready,
-                      Wish wish = Wish::kAll);
+                      WaitFor wait_for = WaitFor::kAll);
   // The waiter will not be called any more; fine when it was called already.
   void cancel(Waiter waiter);
   // The first key that is missing; empty when there is none.
@@ -61,7 +61,7 @@ class KeyValueTable {
   struct Waiting {
     std::vector<std::string> keys;
     std::function<void()> ready;
-    Wish wish = Wish::kAll;
+    WaitFor wait_for = WaitFor::kAll;
   };
   // Who waits for all keys is parked at one that is missing; when that key comes, it is called, or
   // parked at another one. Who waits for any is parked at each. So a set() looks only at those that

@@ -18,18 +18,18 @@ struct MemoryStore::Arrival {
 class MemoryStore::Parked {
  public:
   Parked(MemoryStoreServer& server, std::vector<std::string> keys, std::shared_ptr<Arrival> arrival,
-         KeyValueTable::Wish wish)
+         KeyValueTable::WaitFor wait_for)
       : server_(server) {
     MonitorLock lock(*server_.lock_);
     KeyValueTable& table = server_.table_;
-    const std::string key = keys.front();
-    const auto arrive = [&table, key, arrival] {
+    const bool all = wait_for == KeyValueTable::WaitFor::kAll;
+    const auto arrive = [&table, key = keys.front(), all, arrival] {
       MonitorLock arrival_lock(*arrival->monitor);
-      arrival->value = table.try_get(key).value_or("");
+      if (all) arrival->value = *table.try_get(key);
       arrival->arrived = true;
       arrival->monitor->notify_all();
     };
-    waiter_ = table.when_present(std::move(keys), arrive, wish);
+    waiter_ = table.when_present(std::move(keys), arrive, wait_for);
   }
   ~Parked() {
     MonitorLock lock(*server_.lock_);
@@ -51,7 +51,7 @@ class MemoryStore::Watch final : public KeyWatch {
         runtime_(runtime),
         reason_("one of " + std::to_string(keys.size()) + " store keys"),
         arrival_(std::make_shared<Arrival>(runtime)),
-        parked_(*server_, keys, arrival_, KeyValueTable::Wish::kAny) {}
+        parked_(*server_, keys, arrival_, KeyValueTable::WaitFor::kAny) {}
 
   Outcome wait(Duration timeout) override {
     const TimePoint deadline = deadline_after(runtime_.now(), timeout);
@@ -80,7 +80,11 @@ class MemoryStore::Watch final : public KeyWatch {
 };
 
 MemoryStore::MemoryStore(std::shared_ptr<MemoryStoreServer> server, Runtime& runtime)
-    : server_(std::move(server)), runtime_(runtime) {}
+    : MemoryStore(std::move(server), runtime, std::make_shared<Wills>()) {}
+
+MemoryStore::MemoryStore(std::shared_ptr<MemoryStoreServer> server, Runtime& runtime,
+                         std::shared_ptr<Wills> wills)
+    : server_(std::move(server)), runtime_(runtime), wills_(std::move(wills)) {}
 
 void MemoryStore::set(const std::string& key, const std::string& value) {
   MonitorLock lock(*server_->lock_);
@@ -126,7 +130,7 @@ std::string MemoryStore::wait_for(const std::vector<std::string>& keys, Duration
   require_keys(keys);
   const TimePoint deadline = deadline_after(runtime_.now(), timeout);
   const auto arrival = std::make_shared<Arrival>(runtime_);
-  const Parked parked(*server_, keys, arrival, KeyValueTable::Wish::kAll);
+  const Parked parked(*server_, keys, arrival, KeyValueTable::WaitFor::kAll);
   const std::string reason = "store key \"" + keys[0] + "\"";
   {
     MonitorLock lock(*arrival->monitor);
@@ -167,17 +171,17 @@ void MemoryStore::set_last_will(const std::string& key, const std::string& value
   require_key(key);
   require_value(key, value);
   MonitorLock lock(*server_->lock_);
-  will_ = Will{key, value};
+  wills_->insert_or_assign(key, value);
 }
 
 std::unique_ptr<Store> MemoryStore::answering_by(TimePoint) {
-  return std::make_unique<MemoryStore>(server_, runtime_);  // it always answers at once
+  // It always answers at once.
+  return std::unique_ptr<Store>(new MemoryStore(server_, runtime_, wills_));
 }
 
 void MemoryStore::die() {
   MonitorLock lock(*server_->lock_);
-  if (will_) server_->table_.set(will_->key, will_->value);
-  will_.reset();
+  for (const auto& [key, value] : std::exchange(*wills_, {})) server_->table_.set(key, value);
 }
 
 }  // namespace ddproof

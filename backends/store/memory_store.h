@@ -3,6 +3,7 @@
 // of its own Runtime, and whoever sets the key wakes it. No polling.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,7 +29,7 @@ class MemoryStoreServer {
 
 class MemoryStore : public Store {
  public:
-  // `server` must outlive this, `runtime` is that of the rank that uses it.
+  // `runtime`, which must outlive this, is that of the rank that uses it.
   MemoryStore(std::shared_ptr<MemoryStoreServer> server, Runtime& runtime);
   ~MemoryStore() override = default;
 
@@ -47,24 +48,23 @@ class MemoryStore : public Store {
   void set_last_will(const std::string& key, const std::string& value) override;
   std::unique_ptr<Store> answering_by(TimePoint deadline) override;
 
-  // This client's process died: carries out its last will. Destroying the store instead is a
+  // This client's process died: carries out its last wills. Destroying the store instead is a
   // goodbye.
   void die();
 
  private:
+  using Wills = std::map<std::string, std::string>;  // value by key
   struct Arrival;
   class Parked;
   class Watch;
+  MemoryStore(std::shared_ptr<MemoryStoreServer> server, Runtime& runtime,
+              std::shared_ptr<Wills> wills);
   // Returns the value of the first key at the moment when all existed.
   std::string wait_for(const std::vector<std::string>& keys, Duration timeout);
 
   std::shared_ptr<MemoryStoreServer> server_;
   Runtime& runtime_;
-  struct Will {
-    std::string key;
-    std::string value;
-  };
-  std::optional<Will> will_;  // guarded by the server's lock
+  std::shared_ptr<Wills> wills_;  // guarded by the server's lock
 };
 
 }  // namespace ddproof

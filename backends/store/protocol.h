@@ -1,8 +1,7 @@
 // The bytes between a TCP store's client and server.
 //
 //   hello    8 bytes each way: "DDPS", version (u16), zero (u16). The server answers with its own;
-//   on
-//            any difference both sides close.
+//            on any difference both sides close.
 //   request  u32 size of the body, then the body: operation (u8), keys (u32 count, strings), value
 //            and expected (strings), delta (i64)
 //   response u32 size of the body, then the body: status (u8), value (string), number (i64), values
@@ -23,7 +22,7 @@
 
 namespace ddproof::protocol {
 
-inline constexpr std::uint16_t kVersion = 2;
+inline constexpr std::uint16_t kVersion = 3;
 // Larger than any legal set or compare_set; a larger one closes the connection.
 inline constexpr std::size_t kBodyBytesMax = 33 * 1024 * 1024;
 inline constexpr std::size_t kSizeBytes = 4;

@@ -24,9 +24,19 @@ std::string describe_store(const TcpStoreOptions& options) {
   return "store [tcp " + host_and_port(options.host, options.port) + "]";
 }
 
-StoreConnection::StoreConnection(const TcpStoreOptions& options, Duration timeout)
+StoreConnection::Endpoints StoreConnection::resolve(const TcpStoreOptions& options) {
+  ErrorCode error;
+  asio::io_context io;
+  const auto endpoints = Tcp::resolver(io).resolve(options.host, std::to_string(options.port),
+                                                   Tcp::resolver::numeric_service, error);
+  if (error) throw ConnectFailed{"the name cannot be resolved: " + error.message()};
+  return endpoints;
+}
+
+StoreConnection::StoreConnection(const TcpStoreOptions& options, const Endpoints& endpoints,
+                                 Duration timeout)
     : options_(options) {
-  connect(timeout);
+  connect(endpoints, timeout);
   set_socket_options(socket_);
   greet(timeout);
 }
@@ -49,12 +59,7 @@ void StoreConnection::finish(const ErrorCode& error) {
   progress_ = Progress::kDone;
 }
 
-void StoreConnection::connect(Duration timeout) {
-  ErrorCode error;
-  Tcp::resolver resolver(io_);
-  const auto endpoints = resolver.resolve(options_.host, std::to_string(options_.port),
-                                          Tcp::resolver::numeric_service, error);
-  if (error) throw ConnectFailed{"the name cannot be resolved: " + error.message()};
+void StoreConnection::connect(const Endpoints& endpoints, Duration timeout) {
   progress_ = Progress::kPending;
   asio::async_connect(socket_, endpoints,
                       [this](const ErrorCode& result, const Tcp::endpoint&) { finish(result); });

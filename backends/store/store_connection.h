@@ -1,5 +1,4 @@
-// One connection of a TCP store's client: connect, send, receive, each with a deadline. Looking up
-// the host's name has none: the system's resolver blocks for as long as it is set to try.
+// One connection of a TCP store's client: connect, send, receive, each with a deadline.
 // Used by one task at a time, but for interrupt().
 #pragma once
 
@@ -15,12 +14,17 @@ namespace ddproof {
 
 class StoreConnection {
  public:
-  // Connects once and exchanges hellos within `timeout`. Throws ConnectFailed when nobody is there,
-  // ConfigError when it is no store of this version.
   struct ConnectFailed {
     std::string why;
   };
-  StoreConnection(const TcpStoreOptions& options, Duration timeout);
+  // Where the host's name leads to. Has no deadline: the system's resolver blocks for as long as it
+  // is set to try. Throws ConnectFailed.
+  using Endpoints = Tcp::resolver::results_type;
+  static Endpoints resolve(const TcpStoreOptions& options);
+
+  // Connects once, to the first endpoint that accepts, and exchanges hellos within `timeout`.
+  // Throws ConnectFailed when nobody is there, ConfigError when it is no store of this version.
+  StoreConnection(const TcpStoreOptions& options, const Endpoints& endpoints, Duration timeout);
 
   // Both throw CommError{kPeerLost} when the connection broke. `call` is for its text.
   // send() also when the server takes longer than `timeout` to accept the bytes.
@@ -41,7 +45,7 @@ class StoreConnection {
   void run_io(Duration timeout);
   // Runs the operation in progress; false when it was not done within `timeout`.
   bool run(Duration timeout);
-  void connect(Duration timeout);
+  void connect(const Endpoints& endpoints, Duration timeout);
   void greet(Duration timeout);
   void read_size();
   void read_body();

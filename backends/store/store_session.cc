@@ -88,7 +88,7 @@ void StoreSession::read_body() {
 void StoreSession::handle(const Request& request) {
   if (waiting_ && request.operation != Operation::kCancel) return end();
   switch (request.operation) {
-    case Operation::kGoodbye: will_.reset(); return end();
+    case Operation::kGoodbye: wills_.clear(); return end();
     case Operation::kCancel: cancel_wait(); break;
     default:
       try {
@@ -124,7 +124,7 @@ Response StoreSession::execute(const Request& request) {
     case Operation::kRemove: return {.number = table_.remove(key) ? 1 : 0};
     case Operation::kSetLastWill:
       require_value(key, request.value);
-      will_ = Will{key, request.value};
+      wills_.insert_or_assign(key, request.value);
       return {};
     default:
       throw ConfigError("store: operation " + std::to_string(static_cast<int>(request.operation)) +
@@ -136,15 +136,15 @@ void StoreSession::begin_wait(const Request& request) {
   require_keys(request.keys);
   waiting_ = Waiting{request.keys, 0};
   const bool wants_value = request.operation == Operation::kGet;
-  const auto wish = request.operation == Operation::kWaitAny ? KeyValueTable::Wish::kAny
-                                                             : KeyValueTable::Wish::kAll;
+  const auto wait_for = request.operation == Operation::kWaitAny ? KeyValueTable::WaitFor::kAny
+                                                                 : KeyValueTable::WaitFor::kAll;
   // The waiter must not keep the session alive: its end cancels the waiter.
   const auto answer = [this, wants_value] {
     std::string value = wants_value ? *table_.try_get(waiting_->keys[0]) : "";
     waiting_.reset();
     respond({.value = std::move(value)});
   };
-  const auto waiter = table_.when_present(request.keys, answer, wish);
+  const auto waiter = table_.when_present(request.keys, answer, wait_for);
   if (waiting_) waiting_->waiter = waiter;
 }
 
@@ -177,11 +177,7 @@ void StoreSession::end() {
     table_.cancel(waiting_->waiter);
     waiting_.reset();
   }
-  if (will_) {
-    const Will will = std::move(*will_);
-    will_.reset();
-    table_.set(will.key, will.value);
-  }
+  for (const auto& [key, value] : std::exchange(wills_, {})) table_.set(key, value);
   ErrorCode ignored;
   socket_.close(ignored);
 }

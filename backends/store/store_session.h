@@ -4,6 +4,7 @@
 
 #include <array>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,16 +52,12 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
   void cancel_wait();
   void respond(const protocol::Response& response);
   void write_next();
-  // The connection ended: carries out the will unless the client said goodbye.
+  // The connection ended: carries out the wills unless the client said goodbye.
   void end();
 
   struct Waiting {
     std::vector<std::string> keys;
     KeyValueTable::Waiter waiter = 0;
-  };
-  struct Will {
-    std::string key;
-    std::string value;
   };
 
   Tcp::socket socket_;
@@ -73,7 +70,7 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
   bool reading_ = false;
   bool refused_ = false;  // another protocol version: close once it has been told ours
   std::optional<Waiting> waiting_;
-  std::optional<Will> will_;
+  std::map<std::string, std::string> wills_;
 };
 
 }  // namespace ddproof

@@ -27,7 +27,7 @@ class TcpStore::Client {
 
   ~Client() {
     for (const ConnectionPtr& connection : idle_) connection->say_goodbye();
-    if (will_) will_->say_goodbye();
+    if (wills_) wills_->say_goodbye();
   }
 
   Response call(const Request& request, const std::string& name, TimePoint deadline) {
@@ -69,14 +69,23 @@ class TcpStore::Client {
 
   void set_last_will(const Request& request, TimePoint deadline) {
     const TimePoint end = answer_end(deadline);
-    MonitorLock lock(*monitor_);
-    if (!will_) will_ = connect_again(end);
-    checked(exchange(*will_, request, "set_last_will", end));
+    ConnectionPtr wills = borrow_wills(end);
+    std::optional<Response> response;
+    try {
+      if (!wills) wills = connect_again(end);
+      response = exchange(*wills, request, "set_last_will", end);
+    } catch (...) {
+      if (wills) wills->say_goodbye();  // this process lives
+      return_wills(nullptr);
+      throw;
+    }
+    return_wills(std::move(wills));
+    checked(std::move(*response));
   }
 
   void die() {
     idle_.clear();
-    will_.reset();
+    wills_.reset();
   }
 
   static Response checked(Response response) {
@@ -90,7 +99,8 @@ class TcpStore::Client {
     while (true) {
       std::string why;
       try {
-        return std::make_unique<StoreConnection>(options_, deadline - runtime_.now());
+        endpoints_ = StoreConnection::resolve(options_);
+        return std::make_unique<StoreConnection>(options_, endpoints_, deadline - runtime_.now());
       } catch (const StoreConnection::ConnectFailed& failure) {
         why = failure.why;
       }
@@ -108,7 +118,7 @@ class TcpStore::Client {
   // One more connection to a server that was there: no second try.
   ConnectionPtr connect_again(TimePoint end) {
     try {
-      return std::make_unique<StoreConnection>(options_, end - runtime_.now());
+      return std::make_unique<StoreConnection>(options_, endpoints_, end - runtime_.now());
     } catch (const StoreConnection::ConnectFailed& failure) {
       throw CommError(CommErrorKind::kPeerLost,
                       describe_store(options_) + ": cannot be reached any more (" + failure.why +
@@ -132,11 +142,34 @@ class TcpStore::Client {
     return connect_again(end);
   }
 
+  // Empty when there is none yet. One task has it at a time, so that the later of two wills for a
+  // key holds; the others wait without keeping anybody from the other connections.
+  ConnectionPtr borrow_wills(TimePoint end) {
+    MonitorLock lock(*monitor_);
+    while (wills_borrowed_) {
+      const bool in_time = monitor_->wait(end, {"the store to take a last will", {}, {}});
+      if (!in_time && wills_borrowed_) no_answer("set_last_will");
+    }
+    wills_borrowed_ = true;
+    return std::move(wills_);
+  }
+
+  void return_wills(ConnectionPtr connection) {
+    MonitorLock lock(*monitor_);
+    wills_ = std::move(connection);
+    wills_borrowed_ = false;
+    monitor_->notify_all();
+  }
+
   Response exchange(StoreConnection& connection, const Request& request, const std::string& name,
                     TimePoint end) {
     connection.send(request, end - runtime_.now(), name);
     auto response = connection.receive(end - runtime_.now(), name);
-    if (response) return std::move(*response);
+    if (!response) no_answer(name);
+    return std::move(*response);
+  }
+
+  [[noreturn]] void no_answer(const std::string& name) const {
     throw CommError(CommErrorKind::kPeerLost,
                     describe_store(options_) + " " + name + ": the server does not answer" +
                         "; see whether the process that hosts the store is alive");
@@ -144,9 +177,12 @@ class TcpStore::Client {
 
   Runtime& runtime_;
   const TcpStoreOptions options_;
-  std::unique_ptr<Monitor> monitor_;  // guards idle_ and will_
+  // Found once: looking a name up has no deadline, and the calls have one. Constant afterwards.
+  StoreConnection::Endpoints endpoints_;
+  std::unique_ptr<Monitor> monitor_;  // guards all below
   std::vector<ConnectionPtr> idle_;
-  ConnectionPtr will_;
+  ConnectionPtr wills_;
+  bool wills_borrowed_ = false;
 };
 
 // Has a connection of its own, so that ending it needs nobody's answer.

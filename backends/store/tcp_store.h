@@ -1,11 +1,11 @@
 // The key-value store's client over TCP. See tcp_store_server.h and protocol.h.
 //
 // Invariants: a call uses one connection alone, and so does a watch; a task that finds all of them
-// busy opens another one, so that a task may set a key while another one waits. The last will has a
-// connection of its own. Errors, besides those of Store: after the server closed a connection, or
-// did not answer within `answer_timeout`, the call throws CommError{kPeerLost}; it is not tried
-// again, since it may have been carried out. Threads: any task of the rank; destroy when no call is
-// running.
+// busy opens another one, so that a task may set a key while another one waits. The last wills have
+// a connection of their own, and are withdrawn when setting one fails. Errors, besides those of
+// Store: after the server closed a connection, or did not answer within `answer_timeout`, the call
+// throws CommError{kPeerLost}; it is not tried again, since it may have been carried out. Threads:
+// any task of the rank; destroy when no call is running.
 #pragma once
 
 #include <cstdint>

@@ -332,7 +332,15 @@ TEST_P(StoreContract, ADeadClientsLastWillIsCarriedOut) {
   client->set_last_will("lost", "rank 3");
   fixture_->kill(std::move(client));
   EXPECT_EQ(store_->get("lost", seconds(30)), "rank 3");
-  EXPECT_FALSE(store_->check({"gone"})) << "the second will replaces the first";
+  EXPECT_EQ(store_->get("gone", seconds(30)), "first") << "one per key";
+}
+
+TEST_P(StoreContract, ASecondLastWillForAKeyReplacesTheFirst) {
+  std::unique_ptr<Store> client = fixture_->connect();
+  client->set_last_will("lost", "first");
+  client->answering_by(runtime_.now() + seconds(30))->set_last_will("lost", "second");
+  fixture_->kill(std::move(client));
+  EXPECT_EQ(store_->get("lost", seconds(30)), "second");
 }
 
 TEST_P(StoreContract, AGoodbyeCancelsTheLastWill) {

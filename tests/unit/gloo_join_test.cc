@@ -207,5 +207,28 @@ TEST_F(GlooJoin, AKilledProcessIsNamedByEveryOtherRank) {
   EXPECT_EQ(named, 3);
 }
 
+// Its store client has joined two worlds that live at once; it dies in both.
+TEST_F(GlooJoin, AKilledProcessIsNamedInEveryWorldOfIt) {
+  run({0, 1}, [this](int rank, OsRuntime& runtime, MemoryStore& store) {
+    const auto first = join(rank, 2, runtime, store);
+    const auto second = join(rank, 2, runtime, store);
+    if (rank == 1) {
+      store.die();
+      store.wait({"noticed"}, kForever);
+      return;
+    }
+    for (ProcessGroup* group : {first.get(), second.get()}) {
+      try {
+        group->barrier({}, {"t.cc", 3, ""})->wait();
+        ADD_FAILURE();
+      } catch (const CommError& error) {
+        EXPECT_EQ(error.kind(), CommErrorKind::kPeerLost) << error.what();
+        EXPECT_EQ(error.culprits(), std::vector{1});
+      }
+    }
+    store.set("noticed", "");
+  });
+}
+
 }  // namespace
 }  // namespace ddproof

@@ -7,11 +7,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backends/api/error.h"
 #include "backends/local/os_runtime.h"
 #include "backends/store/asio.h"
 #include "backends/store/protocol.h"
+#include "backends/store/store_connection.h"
 #include "backends/store/tcp_store_server.h"
 
 namespace ddproof {
@@ -64,6 +66,14 @@ class FakeServer {
  public:
   std::uint16_t port() { return acceptor_.local_endpoint().port(); }
   Tcp::socket accept() { return acceptor_.accept(); }
+  // One that has been greeted as a store does.
+  Tcp::socket accept_client() {
+    Tcp::socket client = accept();
+    protocol::Hello hello{};
+    asio::read(client, asio::buffer(hello));
+    asio::write(client, asio::buffer(protocol::make_hello()));
+    return client;
+  }
 
  private:
   asio::io_context io_;
@@ -243,7 +253,7 @@ TEST_F(TcpStoreTest, AServerOfAnotherVersionIsAConfigError) {
   const std::string text = error_of<ConfigError>([&] { TcpStore(runtime_, to(server.port())); });
   answer->join();
   EXPECT_EQ(text, "store [tcp 127.0.0.1:" + std::to_string(server.port()) +
-                      "]: the server speaks version 9 of the protocol, this program version 2; use "
+                      "]: the server speaks version 9 of the protocol, this program version 3; use "
                       "the same ddproof everywhere");
 }
 
@@ -287,12 +297,8 @@ TEST_F(TcpStoreTest, ALostServerIsToldAtOnce) {
 TEST_F(TcpStoreTest, AServerThatDoesNotAnswerIsNoHang) {
   FakeServer server;
   std::unique_ptr<Tcp::socket> kept;
-  const std::unique_ptr<Task> answer = runtime_.spawn("server", [&] {
-    kept = std::make_unique<Tcp::socket>(server.accept());
-    protocol::Hello hello{};
-    asio::read(*kept, asio::buffer(hello));
-    asio::write(*kept, asio::buffer(protocol::make_hello()));
-  });
+  const std::unique_ptr<Task> answer = runtime_.spawn(
+      "server", [&] { kept = std::make_unique<Tcp::socket>(server.accept_client()); });
   TcpStoreOptions options = to(server.port());
   options.answer_timeout = milliseconds(30);
   TcpStore client(runtime_, options);
@@ -307,12 +313,8 @@ TEST_F(TcpStoreTest, AServerThatDoesNotAnswerIsNoHang) {
 TEST_F(TcpStoreTest, ACallThatMayNotTakeLongEndsAtItsDeadline) {
   FakeServer server;
   std::unique_ptr<Tcp::socket> kept;
-  const std::unique_ptr<Task> answer = runtime_.spawn("server", [&] {
-    kept = std::make_unique<Tcp::socket>(server.accept());
-    protocol::Hello hello{};
-    asio::read(*kept, asio::buffer(hello));
-    asio::write(*kept, asio::buffer(protocol::make_hello()));
-  });
+  const std::unique_ptr<Task> answer = runtime_.spawn(
+      "server", [&] { kept = std::make_unique<Tcp::socket>(server.accept_client()); });
   TcpStoreOptions options = to(server.port());
   options.answer_timeout = kForever;
   TcpStore client(runtime_, options);
@@ -329,15 +331,68 @@ TEST_F(TcpStoreTest, ACallThatMayNotTakeLongEndsAtItsDeadline) {
             std::string::npos);
 }
 
+// The server has read the will and does not answer; the other call needs none of that connection.
+TEST_F(TcpStoreTest, ALastWillThatIsNotAnsweredKeepsNoOtherCallWaiting) {
+  FakeServer server;
+  std::vector<Tcp::socket> kept;
+  const std::unique_ptr<Task> answer = runtime_.spawn("server", [&] {
+    kept.push_back(server.accept_client());
+    kept.push_back(server.accept_client());
+    char byte = 0;
+    asio::read(kept[1], asio::buffer(&byte, 1));
+  });
+  TcpStoreOptions options = to(server.port());
+  options.answer_timeout = kForever;
+  TcpStore client(runtime_, options);
+  std::string text;
+  const std::unique_ptr<Task> will = runtime_.spawn(
+      "will", [&] { text = error_of<CommError>([&] { client.set_last_will("lost", ""); }); });
+  answer->join();
+  const auto hurried = client.answering_by(runtime_.now() + milliseconds(30));
+  EXPECT_NE(error_of<CommError>([&] {
+              hurried->set("key", "value");
+            }).find(" set: the server does not answer; "),
+            std::string::npos);
+  EXPECT_NE(error_of<CommError>([&] {
+              hurried->set_last_will("lost", "second");
+            }).find(" set_last_will: the server does not answer; "),
+            std::string::npos);
+  kept.clear();
+  will->join();
+  EXPECT_NE(text.find(" set_last_will: the server is gone"), std::string::npos) << text;
+}
+
+TEST_F(TcpStoreTest, ALastWillThatFailedIsSetOnANewConnection) {
+  FakeServer server;
+  std::vector<Tcp::socket> kept;
+  const std::unique_ptr<Task> answer = runtime_.spawn("server", [&] {
+    kept.push_back(server.accept_client());
+    server.accept_client();  // and closed
+    kept.push_back(server.accept_client());
+    asio::write(kept[1], asio::buffer(protocol::encode(protocol::Response{})));
+  });
+  TcpStore client(runtime_, to(server.port()));
+  EXPECT_THROW(client.set_last_will("lost", "first"), CommError);
+  client.set_last_will("lost", "second");
+  answer->join();
+}
+
+// Looking a name up takes as long as the resolver likes, so calls do not.
+TEST_F(TcpStoreTest, AConnectionLooksNoNameUp) {
+  const TcpStoreServer server(runtime_, {.host = "127.0.0.1"});
+  TcpStoreOptions options = to(server.port());
+  const auto endpoints = StoreConnection::resolve(options);
+  options.host = "no-such-host.invalid";
+  StoreConnection connection(options, endpoints, seconds(20));
+  connection.send({.operation = protocol::Operation::kNumKeys}, seconds(20), "num_keys");
+  EXPECT_TRUE(connection.receive(seconds(20), "num_keys"));
+}
+
 TEST_F(TcpStoreTest, AWatchEndsThoughTheServerDoesNotAnswer) {
   FakeServer server;
   std::unique_ptr<Tcp::socket> kept;
-  const std::unique_ptr<Task> answer = runtime_.spawn("server", [&] {
-    kept = std::make_unique<Tcp::socket>(server.accept());
-    protocol::Hello hello{};
-    asio::read(*kept, asio::buffer(hello));
-    asio::write(*kept, asio::buffer(protocol::make_hello()));
-  });
+  const std::unique_ptr<Task> answer = runtime_.spawn(
+      "server", [&] { kept = std::make_unique<Tcp::socket>(server.accept_client()); });
   TcpStore client(runtime_, to(server.port()));
   answer->join();
   const std::unique_ptr<KeyWatch> watch = client.watch({"key"});

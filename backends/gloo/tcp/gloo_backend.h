@@ -30,7 +30,7 @@ class GlooBackend final : public Backend {
                         const std::function<void(RankContext&)>& body) override;
   bool joins_processes() const override { return true; }
   // Every rank joins once per generation of the world; a store may see any number of generations,
-  // one after another. Sets the store client's last will.
+  // one after another or at once. Adds to the store client's last wills.
   // Throws ConfigError when rank or world size are bad or differ from what the other ranks say.
   std::unique_ptr<ProcessGroup> join(const Membership& membership, Runtime& runtime,
                                      Store& store) override;
