@@ -45,6 +45,7 @@ void StoreConnection::run_io(Duration timeout) {
   io_.restart();
   // Asio adds the timeout to its clock, so kForever would overflow; nobody waits for a century.
   io_.run_for(std::min<Duration>(timeout, std::chrono::hours(24 * 365 * 100)));
+  io_.poll();  // what has come counts, however late this thread gets to look
 }
 
 bool StoreConnection::run(Duration timeout) {

@@ -166,9 +166,11 @@ TEST_F(TcpStoreTest, AClientMayComeBeforeItsServer) {
 }
 
 TEST_F(TcpStoreTest, NobodyThereIsATimeoutThatNamesTheAddress) {
-  const std::uint16_t port = FakeServer().port();  // closed again
+  asio::io_context io;
+  const Tcp::socket holder(io, {asio::ip::address_v4::loopback(), 0});  // bound, never listening
+  const std::uint16_t port = holder.local_endpoint().port();
   TcpStoreOptions options = to(port);
-  options.connect_timeout = milliseconds(30);
+  options.connect_timeout = milliseconds(1);
   const std::string text = error_of<CommError>([&] { TcpStore(runtime_, options); });
   EXPECT_EQ(text, "store [tcp 127.0.0.1:" + std::to_string(port) +
                       "]: cannot be reached (Connection refused); see whether the process that "
