@@ -141,7 +141,7 @@ class Reducer {
       if (!running(bucket)) continue;
       try {
         bucket.work->wait();
-      } catch (const CommError&) {  // expected after an abort; the step has failed already
+      } catch (...) {  // expected after an abort, or the rank dies; the step has failed already
       }
     }
   }
