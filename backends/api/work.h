@@ -15,7 +15,8 @@ namespace ddproof {
 class Work {
  public:
   virtual ~Work() = default;
-  // True once done, with or without an error. Never blocks.
+  // True once done, with or without an error. Never waits for the call; under the simulator a loop
+  // that polls sees time pass, and ends when its rank dies.
   virtual bool is_completed() = 0;
   // Returns when done. Throws the call's own error (CommError), or CommError{kTimeout} when
   // `timeout` passes first; the call then goes on and may be waited for again.

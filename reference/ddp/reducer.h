@@ -38,7 +38,8 @@ namespace ddproof {
 template <class T>
 class Reducer {
  public:
-  // Requires: `parameters` and `group` outlive the reducer; bucket_cap_bytes > 0 (ConfigError).
+  // Requires: `parameters` and `group` outlive the reducer, and nobody else moves their gradients
+  // while it lives, another reducer least of all; bucket_cap_bytes > 0 (ConfigError).
   Reducer(std::vector<Parameter<T>*> parameters, ProcessGroup& group, std::int64_t bucket_cap_bytes)
       : parameters_(std::move(parameters)), group_(group), bucket_cap_bytes_(bucket_cap_bytes) {
     if (bucket_cap_bytes <= 0) {
@@ -53,9 +54,14 @@ class Reducer {
   }
 
   ~Reducer() {
-    end_running_step();
-    for (Parameter<T>* parameter : parameters_) {
-      move_gradient(*parameter, Tensor<T>(parameter->value.device(), parameter->value.shape()));
+    try {
+      end_running_step();
+    } catch (...) {  // a rank that dies ends each of its calls
+    }
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (!is_in_place(i)) continue;
+      const Tensor<T>& value = parameters_[i]->value;
+      move_gradient(*parameters_[i], Tensor<T>(value.device(), value.shape()));
     }
   }
   Reducer(const Reducer&) = delete;
@@ -81,19 +87,26 @@ class Reducer {
   }
 
   // Requires: the parameter's gradient of this backward is complete. Throws ConfigError when the
-  // parameter is not one of this reducer's or was marked ready before in this step.
+  // parameter is not one of this reducer's, was marked ready before in this step, or its gradient
+  // was moved out of its bucket.
   void mark_ready(const Parameter<T>& parameter) {
     const std::size_t index = index_of(parameter);
     if (ready_[index]) {
       throw ConfigError(group_.who() + " DistributedDataParallel: parameter " + parameter.name +
                         " became ready twice in one backward");
     }
+    if (!is_in_place(index)) {
+      throw ConfigError(group_.who() + " DistributedDataParallel: the gradient of " +
+                        parameter.name +
+                        " is no longer in its bucket; wrap a module once at a time, and write into "
+                        "gradients instead of replacing them");
+    }
     ready_[index] = true;
     ready_order_.push_back(index);
     Tensor<T>& gradient = parameters_[index]->gradient;
     gradient.device().scaled_copy(gradient.data(), gradient.data(), reciprocal_of<T>(group_.size()),
                                   gradient.count());
-    --buckets_[bucket_of_[index]].pending;
+    --buckets_[places_[index].bucket].pending;
     launch_complete_buckets();
   }
 
@@ -121,6 +134,10 @@ class Reducer {
     std::size_t pending = 0;
     WorkPtr work;
   };
+  struct Place {
+    std::size_t bucket = 0;
+    T* data = nullptr;  // where the gradient begins in its bucket
+  };
 
   std::vector<BucketTensor> tensors() const {
     std::vector<BucketTensor> result;
@@ -141,35 +158,43 @@ class Reducer {
       if (!running(bucket)) continue;
       try {
         bucket.work->wait();
-      } catch (...) {  // expected after an abort, or the rank dies; the step has failed already
+      } catch (const CommError&) {  // expected after an abort; the step has failed already
       }
     }
   }
 
   void build(const BucketAssignment& assignment) {
-    const std::vector<Bucket> old = std::exchange(buckets_, {});  // the gradients lie in these
-    bucket_of_.assign(parameters_.size(), 0);
+    std::vector<Bucket> buckets = make_buckets(assignment);
+    places_.assign(parameters_.size(), {});
     ready_.assign(parameters_.size(), false);
-    for (const std::vector<std::size_t>& indices : assignment.buckets) {
-      const bool last = buckets_.size() + 1 == assignment.buckets.size();
-      add_bucket(indices, last ? 1 : 0);
+    for (std::size_t i = 0; i < buckets.size(); ++i) {
+      T* place = buckets[i].data.data();
+      for (std::size_t index : buckets[i].parameters) {
+        Parameter<T>& parameter = *parameters_[index];
+        places_[index] = {i, place};
+        move_gradient(parameter,
+                      Tensor<T>::view(parameter.value.device(), place, parameter.value.shape()));
+        place += parameter.value.count();
+      }
     }
+    buckets_ = std::move(buckets);  // only now: the gradients were in the old ones
     prepare_backward();
   }
 
-  void add_bucket(const std::vector<std::size_t>& indices, std::int64_t extra) {
-    Device<T>& device = parameters_[0]->value.device();
-    std::int64_t count = extra;
-    for (std::size_t index : indices) count += parameters_[index]->value.count();
-    Bucket bucket{.parameters = indices, .data = Tensor<T>(device, {count})};
-    T* place = bucket.data.data();
-    for (std::size_t index : indices) {
-      Parameter<T>& parameter = *parameters_[index];
-      move_gradient(parameter, Tensor<T>::view(device, place, parameter.value.shape()));
-      bucket_of_[index] = buckets_.size();
-      place += parameter.value.count();
+  std::vector<Bucket> make_buckets(const BucketAssignment& assignment) const {
+    std::vector<Bucket> result;
+    for (const std::vector<std::size_t>& indices : assignment.buckets) {
+      const bool is_last = result.size() + 1 == assignment.buckets.size();
+      std::int64_t count = is_last ? 1 : 0;
+      for (std::size_t index : indices) count += parameters_[index]->value.count();
+      result.push_back(
+          {.parameters = indices, .data = Tensor<T>(parameters_[0]->value.device(), {count})});
     }
-    buckets_.push_back(std::move(bucket));
+    return result;
+  }
+
+  bool is_in_place(std::size_t index) const {
+    return parameters_[index]->gradient.data() == places_[index].data;
   }
 
   static void move_gradient(Parameter<T>& parameter, Tensor<T> place) {
@@ -241,8 +266,8 @@ class Reducer {
   ProcessGroup& group_;
   std::int64_t bucket_cap_bytes_;
   std::vector<Bucket> buckets_;
-  std::vector<std::size_t> bucket_of_;  // by parameter
-  std::vector<bool> ready_;             // by parameter
+  std::vector<Place> places_;  // by parameter
+  std::vector<bool> ready_;    // by parameter
   std::vector<std::size_t> ready_order_;
   std::size_t next_to_launch_ = 0;
   bool rebuilt_ = false;

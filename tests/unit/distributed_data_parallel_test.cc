@@ -177,6 +177,40 @@ TEST(DistributedDataParallel, TheGradientsOutliveTheWrapper) {
   });
 }
 
+TEST(DistributedDataParallel, AGradientThatLeftItsBucketIsRefused) {
+  const std::string text =
+      "rank 0/1 [sim] DistributedDataParallel: the gradient of p0 is no longer in its bucket; wrap "
+      "a module once at a time, and write into gradients instead of replacing them";
+  const auto replaced = refusals(1, [](RankContext& rank) {
+    ScriptedModule module(1, 3);
+    DistributedDataParallel<float> ddp(module, rank.group, {});
+    Tensor<float>& gradient = module.parameters()[0]->gradient;
+    gradient = Tensor<float>(gradient.device(), {3});
+    step(ddp);
+  });
+  EXPECT_EQ(replaced[0], text);
+  const auto wrapped_twice = refusals(1, [](RankContext& rank) {
+    ScriptedModule module(1, 3);
+    DistributedDataParallel<float> first(module, rank.group, {});
+    DistributedDataParallel<float> second(module, rank.group, {});
+    step(second);
+    step(first);
+  });
+  EXPECT_EQ(wrapped_twice[0], text);
+}
+
+TEST(DistributedDataParallel, AWrapperMayTakeThePlaceOfAnother) {
+  run_ranks(2, [](RankContext& rank) {
+    ScriptedModule module(2, 3);
+    auto ddp = std::make_unique<DistributedDataParallel<float>>(module, rank.group, DdpOptions{});
+    step(*ddp);
+    ddp = std::make_unique<DistributedDataParallel<float>>(module, rank.group, DdpOptions{});
+    module.gradient = [&](std::size_t) { return static_cast<float>(rank.group.rank()); };
+    step(*ddp);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(module.gradient_of(i), 0.5F);
+  });
+}
+
 // Forwards everything, and notes when a bucket's all-reduce is posted.
 class RecordingGroup : public ProcessGroup {
  public:
