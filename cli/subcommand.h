@@ -28,8 +28,7 @@ struct CommandContext {
 struct Subcommand {
   const char* name;
   const char* summary;  // one line for `ddproof --help`
-  // Returns the exit status. Lets the errors of backends/api/error.h through: main.cc prints
-  // them.
+  // Returns the exit status. Lets the errors of backends/api/error.h through: main.cc prints them.
   int (*run)(CommandContext& context);
 };
 

@@ -52,7 +52,7 @@ class Fiber {
   bool killed_ = false;
   bool hung_ = false;
   bool is_main_ = false;
-  int kill_count_ = 0;              // how often RankKilled was thrown in it
+  int kill_count_ = 0;              // waits and polls since its rank died
   Time patience_until_ = kNever;    // of the wait it is in
   std::size_t deadline_place_ = 0;  // in the TimerHeap of deadlines, plus one; 0: none
   std::size_t patience_place_ = 0;  // in that of patience

@@ -7,13 +7,11 @@
 // it is 0, in two places that must agree. Here one call does both, so that it cannot be used
 // wrongly:
 //   - the work runs exactly once per scope: on every local rank 0 (kNode, for disks of their own),
-//   or
-//     on rank 0 (kWorld, for a shared disk);
+//     or on rank 0 (kWorld, for a shared disk);
 //   - nobody uses the result before the work of every scope is done;
 //   - an exception of the work reaches all ranks: the worker gets its own, the others one of the
-//   same
-//     type (ConfigError, ResourceError, DataError, CommError, otherwise std::runtime_error) with
-//     its text;
+//     same type (ConfigError, ResourceError, DataError, CommError, otherwise std::runtime_error)
+//     with its text;
 //   - a worker that dies, or takes longer than the group's timeout, is CommError on the others;
 //   - not distributed (local rank -1): the work runs here, and nothing else is called.
 //

@@ -84,18 +84,21 @@ class TrainingRun {
       require_same_text(*group_, "training settings", settings(options_, data_),
                         "start every rank with the same flags and data");
     }
-    if (!options_.checkpoint_directory.empty()) require_writable_shared(checkpoints_, group_);
     if (options_.resume) resume();
+    if (!options_.checkpoint_directory.empty() && is_work_left()) {
+      require_writable_shared(checkpoints_, group_);
+    }
     Trainer<float> trainer(*model_, optimizer_, group_,
                            {.bucket_cap_bytes = options_.bucket_cap_bytes});
     begin_ = runtime_.now();
-    while (progress_.epoch < options_.epochs && !reached_max_steps()) run_epoch(trainer);
+    while (is_work_left()) run_epoch(trainer);
     summary_.elapsed = runtime_.now() - begin_;
     if (saved_step_ != progress_.step) save();
     return summarize();
   }
 
  private:
+  bool is_work_left() const { return progress_.epoch < options_.epochs && !reached_max_steps(); }
   int world_size() const { return group_ != nullptr ? group_->size() : 1; }
 
   bool reached_max_steps() const {
@@ -149,15 +152,16 @@ class TrainingRun {
   // On every rank, since all have the same sum. The rank named is the lowest one whose own loss is
   // not finite.
   [[noreturn]] void refuse_loss(const MetricSums& mine, const MetricSums& all) const {
-    std::string text = fmt::format("train: step {}: the loss is {}", progress_.step + 1,
-                                   std::fabs(all.loss()));  // a NaN may have a sign
+    const double loss = std::isnan(all.loss()) ? std::fabs(all.loss()) : all.loss();  // no "-nan"
+    std::string text = fmt::format("train: step {}: the loss is {}", progress_.step + 1, loss);
     if (group_ != nullptr) {
       std::array<std::int64_t, 1> rank{std::isfinite(mine.loss_sum) ? group_->size()
                                                                     : group_->rank()};
       group_->all_reduce(Buffer::of(rank), ReduceOp::kMin, {.label = "bad loss"})->wait();
       text = fmt::format("{} {}, from rank {}", group_->who(), text, rank[0]);
     }
-    throw ConfigError(text + "; lower the learning rate, or look at the data");
+    throw ConfigError(fmt::format("{}; lower the learning rate, now {}, or look at the data", text,
+                                  options_.sgd.lr));
   }
 
   // The progress always names the next sample: after the last one of an epoch, the next epoch's.

@@ -312,7 +312,7 @@ TEST(Train, ALossThatIsNotFiniteEndsAllRanksAtThatStep) {
   });
   const std::string text = " [sim] train: step " + std::to_string(bad_step) +
                            ": the loss is nan, from rank " + std::to_string(bad_rank) +
-                           "; lower the learning rate, or look at the data";
+                           "; lower the learning rate, now 0.05, or look at the data";
   EXPECT_EQ(texts, (std::map<int, std::string>{{0, "rank 0/2" + text}, {1, "rank 1/2" + text}}));
 }
 
