@@ -6,6 +6,7 @@
 //   doomed_rank VICTIM endless     endless all-reduces; somebody kills the victim from outside
 //
 // Prints "ready" when connected, and at the end the error that the call threw.
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -61,8 +62,7 @@ void send_to(ProcessGroup& group, int victim) {
 [[noreturn]] void receive_a_little(ProcessGroup& group) {
   std::vector<std::uint8_t> data(kTransferBytes, 0);
   const WorkPtr work = group.recv(Buffer::of(std::span(data)), group.size() - 1);
-  while (std::atomic_ref(data[0]).load() == 0) {
-  }
+  while (std::atomic_ref(data[0]).load() == 0) ::sched_yield();
   die();
 }
 
