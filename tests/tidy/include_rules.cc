@@ -48,8 +48,8 @@ const std::vector<ThirdParty>& third_parties() {
   static const std::vector<ThirdParty> rows = {
       {"gloo/",
        {"backends/gloo", "backends/sim", "tests/unit/abortable_transport_test.cc",
-        "tests/unit/gloo_process_group_test.cc", "tests/unit/sim_transport_difference_test.cc",
-        "tests/unit/sim_transport_world.h"}},
+        "tests/unit/gloo_process_group_test.cc", "tests/unit/observed_device.h",
+        "tests/unit/sim_transport_difference_test.cc", "tests/unit/sim_transport_world.h"}},
       {"boost/asio", {"backends/store"}},
       {"boost/system", {"backends/store"}},
       {"boost/context", {"simulator"}},

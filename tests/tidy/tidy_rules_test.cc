@@ -46,7 +46,7 @@ TEST(IncludeRules, FindAThirdPartyOutsideItsFolder) {
   EXPECT_EQ(describe(external_includes({"reference/ddp/x.cc", "#include <gloo/context.h>\n"})),
             "reference/ddp/x.cc:1: <gloo/context.h> is for backends/gloo backends/sim "
             "tests/unit/abortable_transport_test.cc tests/unit/gloo_process_group_test.cc "
-            "tests/unit/sim_transport_difference_test.cc "
+            "tests/unit/observed_device.h tests/unit/sim_transport_difference_test.cc "
             "tests/unit/sim_transport_world.h only\n");
   EXPECT_EQ(describe(external_includes({"backends/sim/x.cc", "#include <gloo/context.h>\n"})), "");
 }

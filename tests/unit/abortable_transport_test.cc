@@ -10,9 +10,12 @@
 
 #include <exception>
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "backends/local/os_runtime.h"
+#include "tests/unit/observed_device.h"
 
 namespace ddproof {
 namespace {
@@ -47,18 +50,39 @@ class AbortableTransport : public testing::Test {
 };
 
 TEST_F(AbortableTransport, AnAbortEndsWaitsThatHaveBegun) {
-  const auto received = make_buffer();
-  const auto sent = make_buffer();
+  const auto observed = std::make_shared<ObservedDevice>(runtime_);
+  AbortableDevice device(observed, runtime_);
+  const auto context = device.createContext(0, 2);
+  const auto received = context->createUnboundBuffer(&byte_, 1);
+  const auto sent = context->createUnboundBuffer(&byte_, 1);
   bool recv_ended = false;
   bool send_ended = false;
   const auto receiver =
       runtime_.spawn("receiver", [&] { recv_ended = wait_recv_is_ended(*received); });
   const auto sender = runtime_.spawn("sender", [&] { send_ended = wait_send_is_ended(*sent); });
-  device_.abort();
+  observed->wait_for_waits(2);
+  EXPECT_EQ(observed->closed(), 0);
+  device.abort();
   receiver->join();
   sender->join();
   EXPECT_TRUE(recv_ended);
   EXPECT_TRUE(send_ended);
+  EXPECT_EQ(observed->closed(), 1);
+}
+
+// The peer, which has no abort of its own, learns of it from the connection.
+TEST_F(AbortableTransport, AnAbortClosesTheConnections) {
+  const auto peer = gloo::transport::tcp::CreateDevice({"127.0.0.1"})->createContext(1, 2);
+  auto& there = context_->createPair(1);
+  auto& back = peer->createPair(0);
+  const std::vector<char> here = there->address().bytes();
+  const auto connecting = runtime_.spawn("peer", [&] { back->connect(here); });
+  there->connect(back->address().bytes());
+  connecting->join();
+  const auto buffer = peer->createUnboundBuffer(&byte_, 1);
+  buffer->recv(0, 1);
+  device_.abort();
+  EXPECT_TRUE(wait_recv_is_ended(*buffer));
 }
 
 TEST_F(AbortableTransport, AnAbortEndsWaitsThatBeginLater) {
