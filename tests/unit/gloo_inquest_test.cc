@@ -61,6 +61,18 @@ TEST_F(GlooInquest, TheDeadAndThoseWhoLeftAreNamed) {
       << "who failed first and left then is not the cause";
 }
 
+// A text may quote what a library said.
+TEST_F(GlooInquest, APublishedFindingIsTakenOverWhole) {
+  MemoryStore store(server_, runtime_);
+  const TcpWorld one = world(runtime_, store);
+  const Finding told{CommErrorKind::kPeerLost, {0, 2}, "two lines:\n the second"};
+  Inquest(one, group_).publish(told);
+  const Finding taken = Inquest(one, group_).explain(broken_);
+  EXPECT_EQ(taken.kind, told.kind);
+  EXPECT_EQ(taken.culprits, told.culprits);
+  EXPECT_EQ(taken.what, told.what);
+}
+
 TEST_F(GlooInquest, AStoreThatDoesNotAnswerIsAskedWithADeadlineOnly) {
   HurriedStore store(server_, runtime_);
   const TcpWorld lonely = world(runtime_, store);

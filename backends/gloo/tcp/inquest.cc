@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -40,7 +41,7 @@ Finding decode(const std::string& text) {
   finding.culprits.resize(count);
   for (int& rank : finding.culprits) in >> rank;
   in.get();
-  std::getline(in, finding.what);
+  finding.what.assign(std::istreambuf_iterator<char>(in), {});
   return finding;
 }
 
