@@ -1,0 +1,235 @@
+// Gloo's all-reduce algorithms on simulated ranks against their formulas (ORACLES.md section 10):
+// messages and bytes of every rank exactly, for every world size up to 128, and the virtual time of
+// one call exactly where it has a closed form in the port model (simulator/network.h).
+//
+// Gloo's ring is not the textbook's: it cuts each rank's chunk into two or more segments, of at
+// most 1 MiB, and keeps two of them in flight, so it sends at least 2 * 2(p-1) messages, and the
+// latency of one segment hides the transfer of the other. Its bcube is halving and doubling with
+// groups of two as long as two divides p; the odd rest of p is one group in which everybody talks
+// to everybody, also to say nothing: empty parts are messages of no bytes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "backends/sim/sim_world.h"
+
+namespace ddproof {
+namespace {
+
+constexpr int kWorldMax = 128;
+constexpr std::uint64_t kElement = sizeof(float);
+constexpr std::uint64_t kSegmentMax = 1 << 20;  // Gloo's default
+
+struct Traffic {
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+
+  bool operator==(const Traffic&) const = default;
+};
+
+std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+
+// How Gloo's ring cuts up the data: as many segments of at most 1 MiB as it takes, at least two to
+// a chunk and the same number for every chunk, all of the same size in whole elements.
+struct RingCut {
+  RingCut(std::uint64_t ranks, std::uint64_t count)
+      : total(count * kElement),
+        segments_per_chunk(
+            std::max<std::uint64_t>(divide_up(divide_up(total, kSegmentMax), ranks), 2)),
+        segment(divide_up(count, segments_per_chunk * ranks) * kElement) {}
+
+  // What a chunk has of the data: the last ones may be short or empty.
+  Traffic chunk(std::uint64_t index) const {
+    const std::uint64_t start = std::min(index * segments_per_chunk * segment, total);
+    const std::uint64_t end = std::min(start + segments_per_chunk * segment, total);
+    return {divide_up(end - start, segment), end - start};
+  }
+
+  std::uint64_t total;
+  std::uint64_t segments_per_chunk;
+  std::uint64_t segment;
+};
+
+// Each rank sends every chunk but one in each of the two phases: but its own, which it reduces;
+// then but that of the rank before it, which is whom it sends to.
+Traffic ring_traffic(int rank, int ranks, std::uint64_t count) {
+  const RingCut cut(static_cast<std::uint64_t>(ranks), count);
+  Traffic sum;
+  for (const int skipped : {rank, rank - 1}) {
+    for (int chunk = 0; chunk < ranks; ++chunk) {
+      if (chunk == (skipped + ranks) % ranks) continue;
+      const Traffic part = cut.chunk(static_cast<std::uint64_t>(chunk));
+      sum.messages += part.messages;
+      sum.bytes += part.bytes;
+    }
+  }
+  return sum;
+}
+
+// The sizes of bcube's groups: twos, then the odd rest.
+std::vector<int> bcube_groups(int ranks) {
+  std::vector<int> sizes;
+  for (; ranks % 2 == 0; ranks /= 2) sizes.push_back(2);
+  if (ranks > 1) sizes.push_back(ranks);
+  return sizes;
+}
+
+Traffic bcube_traffic(int rank, int ranks, std::uint64_t count) {
+  Traffic sum;
+  int distance = 1;
+  std::uint64_t length = count;
+  for (const int group : bcube_groups(ranks)) {
+    const auto place = static_cast<std::uint64_t>(rank / distance % group);
+    const auto peers = static_cast<std::uint64_t>(group - 1);
+    const std::uint64_t chunk = divide_up(length, peers + 1);
+    const std::uint64_t mine = std::min(chunk, length - std::min(length, place * chunk));
+    sum.messages += 2 * peers;
+    sum.bytes += (length - mine + peers * mine) * kElement;  // there the others' parts, back mine
+    distance *= group;
+    length = mine;
+  }
+  return sum;
+}
+
+Traffic traffic_of(AllReduceAlgorithm algorithm, int rank, int ranks, std::uint64_t count) {
+  if (ranks == 1) return {};
+  return algorithm == AllReduceAlgorithm::kRing ? ring_traffic(rank, ranks, count)
+                                                : bcube_traffic(rank, ranks, count);
+}
+
+constexpr sim::LinkClass kNear{2'000, 10'000'000'000};
+constexpr sim::LinkClass kFar{7'000, 2'000'000'000};
+constexpr sim::LinkClass kThin{2'000, 4'000'000};  // the port rules, not the latency
+
+sim::Report run_all_reduce(AllReduceAlgorithm algorithm, int ranks, std::uint64_t count,
+                           const sim::LinkClass& same_node = kNear, int ranks_per_node = 0) {
+  sim::RoundRobin in_order;
+  SimWorldOptions options;
+  options.world.world_size = ranks;
+  options.world.ranks_per_node = ranks_per_node;
+  options.same_node = same_node;
+  options.across_nodes = kFar;
+  options.scheduler = &in_order;
+  options.all_reduce = algorithm;
+  const sim::Report report = run_sim_world(options, [&](RankContext& rank) {
+    std::vector<float> values(count, 1);
+    rank.group.all_reduce(Buffer::of(std::span(values)))->wait();
+    EXPECT_EQ(values, std::vector<float>(count, static_cast<float>(ranks)));
+  });
+  rethrow(report);
+  return report;
+}
+
+// Returns the virtual time of one call.
+sim::Time expect_traffic(AllReduceAlgorithm algorithm, int ranks, std::uint64_t count,
+                         const sim::LinkClass& link = kNear) {
+  const sim::Report report = run_all_reduce(algorithm, ranks, count, link);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const sim::RankReport& seen = report.ranks[rank];
+    const Traffic expected = traffic_of(algorithm, rank, ranks, count);
+    EXPECT_EQ(seen.messages_sent, expected.messages)
+        << "rank " << rank << " of " << ranks << ", " << count << " elements";
+    EXPECT_EQ(seen.bytes_sent, expected.bytes)
+        << "rank " << rank << " of " << ranks << ", " << count << " elements";
+  }
+  return report.virtual_time;
+}
+
+TEST(SimAllReduceModel, TheFormulasAreTheTextbooksWhereTheRanksDivideTheData) {
+  for (int ranks = 2; ranks <= kWorldMax; ++ranks) {
+    const auto n = static_cast<std::uint64_t>(ranks);
+    const std::uint64_t bytes = 2 * (n - 1) * 8 * kElement;  // 2 (p-1)/p of 8 p elements
+    EXPECT_EQ(ring_traffic(0, ranks, 8 * n), (Traffic{4 * (n - 1), bytes}));
+    EXPECT_EQ(bcube_traffic(0, ranks, 8 * n).bytes, bytes);
+    if (!std::has_single_bit(n)) continue;
+    EXPECT_EQ(bcube_traffic(0, ranks, 8 * n).messages, 2u * std::countr_zero(n));
+  }
+}
+
+// Two segments are in flight: the next pair starts when the latency and one transfer have passed,
+// or when the port is free again.
+sim::Time ring_time(int ranks, std::uint64_t count, const sim::LinkClass& link) {
+  if (ranks == 1) return 0;
+  const RingCut cut(static_cast<std::uint64_t>(ranks), count);
+  const sim::Time transfer = link.transfer_time(cut.segment);
+  const sim::Time pair = std::max(link.latency + transfer, 2 * transfer);
+  const auto last = (ranks - 1) * static_cast<sim::Time>(cut.segments_per_chunk) - 1;
+  return 2 * (last / 2 * pair + link.latency + (1 + last % 2) * transfer);
+}
+
+TEST(SimAllReduceModel, RingSendsAndTakesWhatItsFormulasSayAtEveryWorldSize) {
+  constexpr auto kRing = AllReduceAlgorithm::kRing;
+  for (int ranks = 1; ranks <= kWorldMax; ++ranks) {
+    expect_traffic(kRing, ranks, 1);
+    expect_traffic(kRing, ranks, 97);
+    const std::uint64_t count = 8 * static_cast<std::uint64_t>(ranks);
+    for (const sim::LinkClass& link : {kNear, kThin}) {
+      EXPECT_EQ(expect_traffic(kRing, ranks, count, link), ring_time(ranks, count, link)) << ranks;
+    }
+  }
+  // Three segments of nearly 1 MiB to a chunk.
+  EXPECT_EQ(expect_traffic(kRing, 4, 3 << 20), ring_time(4, 3 << 20, kNear));
+  expect_traffic(kRing, 3, 2'000'000);
+}
+
+TEST(SimAllReduceModel, RingOverSeveralNodesRunsAtThePaceOfTheSlowerLinks) {
+  for (const int nodes : {2, 3, 8}) {
+    for (const int per_node : {1, 2, 4}) {
+      const int ranks = nodes * per_node;
+      const std::uint64_t count = 8 * static_cast<std::uint64_t>(ranks);
+      const auto report = run_all_reduce(AllReduceAlgorithm::kRing, ranks, count, kNear, per_node);
+      EXPECT_EQ(report.virtual_time, ring_time(ranks, count, kFar))
+          << nodes << " nodes of " << per_node;
+    }
+  }
+}
+
+// 2 log2(p) latencies, and 2 (p-1)/p of the data through the port. With `per_node` ranks on a node
+// the first log2(per_node) steps stay on it.
+sim::Time bcube_time(int ranks, std::uint64_t count, int per_node, const sim::LinkClass& near) {
+  sim::Time time = 0;
+  std::uint64_t bytes = count * kElement;
+  for (int distance = 1; distance < ranks; distance *= 2) {
+    const sim::LinkClass& link = distance < per_node ? near : kFar;
+    bytes /= 2;
+    time += 2 * (link.latency + link.transfer_time(bytes));
+  }
+  return time;
+}
+
+// In the group of the odd rest q everybody sends to everybody at once, so the order in which ranks
+// happen to post decides which port idles when: bounds are all that a formula can give. At powers
+// of two they are one.
+TEST(SimAllReduceModel, BcubeSendsAndTakesWhatItsFormulasSayAtEveryWorldSize) {
+  constexpr auto kBcube = AllReduceAlgorithm::kBcube;
+  for (int ranks = 1; ranks <= kWorldMax; ++ranks) {
+    expect_traffic(kBcube, ranks, 1);
+    expect_traffic(kBcube, ranks, 97);
+    const std::uint64_t count = 8 * static_cast<std::uint64_t>(ranks);
+    const sim::Time time = expect_traffic(kBcube, ranks, count, kThin);
+    const int rest = ranks >> std::countr_zero(static_cast<unsigned>(ranks));
+    const sim::Time twos = bcube_time(ranks / rest, count, ranks, kThin);
+    const sim::Time transfer = kThin.transfer_time(8 * kElement);
+    const sim::Time low = rest == 1 ? 0 : 2 * (kThin.latency + (rest - 1) * transfer);
+    const sim::Time high = rest == 1 ? 0 : 2 * (kThin.latency + (2 * rest - 3) * transfer);
+    EXPECT_GE(time, twos + low) << ranks;
+    EXPECT_LE(time, twos + high) << ranks;
+  }
+}
+
+TEST(SimAllReduceModel, BcubeOverSeveralNodesTakesItsClosedFormAtPowersOfTwo) {
+  for (int ranks = 2; ranks <= kWorldMax; ranks *= 2) {
+    for (int per_node = 1; per_node <= ranks; per_node *= 2) {
+      const std::uint64_t count = 16 * static_cast<std::uint64_t>(ranks);
+      const auto report = run_all_reduce(AllReduceAlgorithm::kBcube, ranks, count, kNear, per_node);
+      EXPECT_EQ(report.virtual_time, bcube_time(ranks, count, per_node, kNear))
+          << ranks << " ranks, " << per_node << " on a node";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ddproof
