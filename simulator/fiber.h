@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "simulator/context.h"
+#include "simulator/step_observer.h"
 #include "simulator/wait.h"
 
 namespace ddproof::sim {
@@ -30,6 +31,8 @@ class Fiber {
 
   std::uint64_t id() const { return id_; }  // 1, 2, ... in the order of spawning
   int rank() const { return rank_; }
+  // The same in every run in which its maker has seen the same, unlike its id.
+  ObjectKey key() const { return key_; }
   const std::string& name() const { return name_; }
   bool ended() const { return state_ == State::kEnded; }
   // Its rank died, or the run ended before it.
@@ -61,6 +64,8 @@ class Fiber {
   Simulation& simulation_;
   WaitReason activity_;    // the operation it is in; without text: none
   std::size_t index_ = 0;  // in Simulation::fibers_
+  ObjectKey key_ = 0;
+  std::uint64_t objects_made_ = 0;
   std::string name_;
   std::function<void()> body_;
   std::exception_ptr error_;

@@ -14,7 +14,8 @@ Time LinkClass::transfer_time(std::uint64_t bytes) const {
 Network::Network(Simulation& simulation, const NetworkOptions& options)
     : simulation_(simulation),
       options_(options),
-      ports_(static_cast<std::size_t>(simulation.ranks())) {
+      ports_(static_cast<std::size_t>(simulation.ranks())),
+      ports_key_(simulation.new_object()) {
   for (const LinkClass& link : {options.same_node, options.across_nodes}) {
     if (link.latency < 0 || link.bytes_per_second == 0) {
       throw std::invalid_argument("a link needs a latency of at least 0 and a bandwidth above 0");
@@ -33,6 +34,17 @@ const LinkClass& Network::link(int from, int to) const {
   return node_of(from) == node_of(to) ? options_.same_node : options_.across_nodes;
 }
 
+void Network::touch(int from, int to, std::uint64_t bytes) {
+  if (options_.jitter_max > 0) simulation_.touch(kModelBits, Access::kWrite);
+  const bool one_latency =
+      options_.ranks_per_node == 0 || options_.same_node.latency == options_.across_nodes.latency;
+  const bool in_no_time = one_latency && link(from, to).transfer_time(bytes) == 0;
+  // Faults count the messages of their sender.
+  if (in_no_time && simulation_.faults() == nullptr) return;
+  simulation_.touch(ports_key_ + 2 * static_cast<ObjectKey>(from), Access::kWrite);
+  simulation_.touch(ports_key_ + 2 * static_cast<ObjectKey>(to) + 1, Access::kWrite);
+}
+
 // When a message that is sent now has passed both ports.
 Time Network::pass_ports(int from, int to, std::uint64_t bytes) {
   Ports& out = ports_[static_cast<std::size_t>(from)];
@@ -47,6 +59,7 @@ Time Network::pass_ports(int from, int to, std::uint64_t bytes) {
 }
 
 Passage Network::send(int from, int to, std::uint64_t bytes, Flow& flow, const Action& on_arrival) {
+  touch(from, to, bytes);
   if (!simulation_.is_alive(from)) return {};
   RankReport& sender = simulation_.traffic(from);
   ++sender.messages_sent;

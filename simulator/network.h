@@ -57,6 +57,11 @@ class Network {
   // Sends now; `on_arrival` runs as an event, once, when all that arrives of it is there: not later
   // than `arrival` says.
   Passage send(int from, int to, std::uint64_t bytes, Flow& flow, const Action& on_arrival);
+  // Touches what a message of this size would share with others: the ports, when the order in which
+  // they serve can change a time. Messages that take no time in the ports commute. send() calls it;
+  // so must a step that only prepares what another step sends. The order in which messages arrive
+  // at one time is the business of `on_arrival`.
+  void touch(int from, int to, std::uint64_t bytes);
   // To be called by `on_arrival`: records and counts the arrival.
   void arrived(int from, int to, std::uint64_t bytes);
 
@@ -96,6 +101,7 @@ class Network {
   std::vector<Ports> ports_;
   std::deque<Held> held_;
   std::deque<Copy> copies_;
+  ObjectKey ports_key_;  // plus 2 * rank: out, plus 1 more: in
 };
 
 }  // namespace ddproof::sim

@@ -75,6 +75,7 @@ void Simulation::give_deadlock_verdict() {
   report_.verdict_text = std::move(verdict.text);
   report_.verdict_culprits = std::move(verdict.culprits);
   record(EventKind::kDeadlock, -1, -1, 0, report_.verdict_text);
+  if (observer_ != nullptr) observer_->on_verdict();
 }
 
 // Ends ordinary waits with DeadlockError; false when there are none.
@@ -115,6 +116,7 @@ void Simulation::stop_at_event_limit() {
                            ": the ranks go round in circles, or the limit is too low";
   }
   record(EventKind::kEventLimit, -1);
+  if (observer_ != nullptr) observer_->on_verdict();
   stopped_ = true;
   kill_all();
 }

@@ -32,6 +32,7 @@ Simulation::Simulation(const SimulationOptions& options)
       faults_(options.faults),
       trace_(options.trace),
       stacks_(options.stacks),
+      observer_(options.observer),
       event_count_max_(options.event_count_max),
       patience_runs_out_(options.patience_runs_out),
       digest_(options.seed),
@@ -59,6 +60,7 @@ std::shared_ptr<Fiber> Simulation::spawn(int rank, std::string name, std::functi
   SIM_CHECK(0 <= rank && rank < ranks());
   auto fiber =
       std::make_shared<Fiber>(*this, ++fiber_count_, rank, std::move(name), std::move(body));
+  fiber->key_ = new_object();
   fiber->stack_ = stacks_->acquire();
   fiber->context_.emplace(fiber->stack_, &Simulation::fiber_entry, fiber.get());
   RankState& state = state_of(rank);
@@ -69,6 +71,7 @@ std::shared_ptr<Fiber> Simulation::spawn(int rank, std::string name, std::functi
   fibers_.push_back(fiber);
   record(EventKind::kSpawn, rank, -1, fiber->id_, fiber->name_);
   ready_.push({fiber.get(), fiber->id_, rank});
+  if (observer_ != nullptr) observer_->on_ready(*fiber);
   return fiber;
 }
 
@@ -92,6 +95,7 @@ Report Simulation::run() {
 Fiber* Simulation::choose_next() {
   while (events_ <= event_count_max_) {
     if (ready_.empty()) {
+      if (observer_ != nullptr) observer_->on_all_wait();
       if (!fire_due()) return nullptr;
       continue;
     }
@@ -105,6 +109,7 @@ Fiber* Simulation::choose_next() {
     prefetch_next();
     if (!fiber.hung_ || fiber.killed_) return &fiber;
     fiber.state_ = Fiber::State::kFrozen;
+    if (observer_ != nullptr) observer_->on_step(fiber);
   }
   return nullptr;
 }
@@ -123,6 +128,7 @@ void Simulation::start_running(Fiber& fiber) {
   fiber.state_ = Fiber::State::kRunning;
   current_ = &fiber;
   record(EventKind::kRun, fiber.rank_);
+  if (observer_ != nullptr) observer_->on_step(fiber);
 }
 
 // Lets others run until it is the running fiber's turn again. Straight to the next fiber: a detour
@@ -234,10 +240,13 @@ void Simulation::make_ready(Fiber& fiber, Fiber::WakeUp wake_up) {
   fiber.state_ = Fiber::State::kReady;
   fiber.wake_up_ = wake_up;
   ready_.push({&fiber, fiber.id_, fiber.rank_});
+  if (observer_ != nullptr) observer_->on_ready(fiber);
 }
 
 void Simulation::wake(Fiber& fiber) {
-  if (fiber.state_ == Fiber::State::kWaiting) make_ready(fiber, Fiber::WakeUp::kNotified);
+  const bool waits = fiber.state_ == Fiber::State::kWaiting;
+  touch(fiber.key_, waits ? Access::kWrite : Access::kRead);
+  if (waits) make_ready(fiber, Fiber::WakeUp::kNotified);
 }
 
 void Simulation::throw_if_killed(Fiber& fiber, WaitKind kind) {
@@ -307,6 +316,7 @@ void Simulation::note_poll(WaitKind kind) {
 
 void Simulation::join(Fiber& fiber) {
   const WaitReason reason{.what = "join", .kind = WaitKind::kCleanup};
+  touch(fiber.key_, Access::kRead);
   while (!fiber.ended()) {
     fiber.joiners_.push_back(fibers_[current_->index_]);
     wait(reason);
@@ -332,6 +342,7 @@ void Simulation::on_crash(std::function<void(int)> observer) {
 
 void Simulation::crash(int rank) {
   RankState& state = state_of(rank);
+  touch(kEverything, Access::kWrite);
   if (state.crashed) return;
   state.crashed = true;
   state.died_at = now_;
@@ -351,6 +362,7 @@ void Simulation::crash(int rank) {
 
 void Simulation::hang(int rank) {
   RankState& state = state_of(rank);
+  touch(kEverything, Access::kWrite);
   if (state.crashed || state.hung) return;
   state.hung = true;
   state.died_at = now_;

@@ -39,6 +39,7 @@
 #include "simulator/run_queue.h"
 #include "simulator/scheduler.h"
 #include "simulator/stack.h"
+#include "simulator/step_observer.h"
 #include "simulator/time.h"
 #include "simulator/timer_heap.h"
 #include "simulator/wait.h"
@@ -50,11 +51,12 @@ struct SimulationOptions {
   int ranks = 1;
   std::uint64_t seed = 0;
   std::uint64_t event_count_max = 10'000'000'000;
-  bool patience_runs_out = false;  // true: no deadlock verdict while any deadline is left
-  Scheduler* scheduler = nullptr;  // RoundRobin
-  FaultHook* faults = nullptr;     // no faults
-  TraceSink* trace = nullptr;      // no trace
-  StackPool* stacks = nullptr;     // one of its own; pass one to reuse stacks over many runs
+  bool patience_runs_out = false;    // true: no deadlock verdict while any deadline is left
+  Scheduler* scheduler = nullptr;    // RoundRobin
+  FaultHook* faults = nullptr;       // no faults
+  TraceSink* trace = nullptr;        // no trace
+  StackPool* stacks = nullptr;       // one of its own; pass one to reuse stacks over many runs
+  StepObserver* observer = nullptr;  // nobody
 };
 
 class Simulation {
@@ -94,6 +96,20 @@ class Simulation {
                       value, label};
     digest_.add(event);
     if (trace_ != nullptr) trace_->on_event(event);
+  }
+  // A key for something that ranks share. Call it where the object is made.
+  ObjectKey new_object() {
+    Fiber* maker = current_;
+    return maker == nullptr ? mix64(++objects_made_ << 8)
+                            : mix64(maker->key_ + (++maker->objects_made_ << 8));
+  }
+  // States that the running step uses a shared object; see StepObserver.
+  void touch(ObjectKey object, Access access) {
+    if (observer_ != nullptr) observer_->on_touch(object, access);
+  }
+  // States that what happens now is nothing that touches can describe.
+  void note_uncovered(std::string_view what) {
+    if (observer_ != nullptr) observer_->on_uncovered(what);
   }
   // Runs `action` at `time` on no fiber's stack: it must not wait. Requires: time >= now().
   void schedule(Time time, const Action& action);
@@ -173,6 +189,7 @@ class Simulation {
   FaultHook* faults_;
   TraceSink* trace_;
   StackPool* stacks_;
+  StepObserver* observer_;
   std::optional<RoundRobin> own_scheduler_;
   std::optional<StackPool> own_stacks_;
   std::uint64_t event_count_max_;
@@ -183,7 +200,8 @@ class Simulation {
   std::uint64_t events_ = 0;
   std::uint64_t switches_ = 0;
   std::uint64_t fiber_count_ = 0;
-  std::uint64_t polls_ = 0;  // since the switch with the number polled_at_switch_
+  std::uint64_t objects_made_ = 0;  // outside of fibers
+  std::uint64_t polls_ = 0;         // since the switch with the number polled_at_switch_
   std::uint64_t polled_at_switch_ = 0;
   Digest digest_;
   EventQueue queue_;

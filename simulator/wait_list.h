@@ -12,13 +12,19 @@ namespace ddproof::sim {
 
 class WaitList {
  public:
+  // To a search, all lists made so are one.
+  WaitList() = default;
+  explicit WaitList(Simulation& simulation) : key_(simulation.new_object()) {}
+
   // Simulation::wait() that wake_all() ends.
   bool wait(Simulation& simulation, const WaitReason& reason, Deadline deadline = {}) {
+    simulation.touch(key_, Access::kAdd);
     const Entry entry(*this, *simulation.current());
     return simulation.wait(reason, deadline);
   }
 
   void wake_all(Simulation& simulation) {
+    simulation.touch(key_, Access::kRead);
     for (Fiber* fiber : fibers_) simulation.wake(*fiber);
   }
 
@@ -43,6 +49,7 @@ class WaitList {
     Fiber& fiber_;
   };
 
+  ObjectKey key_ = kUnnamedWaitLists;
   std::vector<Fiber*> fibers_;
 };
 
