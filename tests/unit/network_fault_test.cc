@@ -140,11 +140,11 @@ TEST(NetworkFault, WhatIsSentIntoAPartitionTravelsAfterItsEnd) {
     world.send(0, 1, 0);
     world.send(1, 2, 0);
     world.send(2, 0, 0);  // on the same side
-    world.simulation.sleep(15'000);
+    world.simulation.sleep(25'000);
     world.send(1, 2, 0);
   });
   EXPECT_EQ(world.log,
-            (Log{"0>1 0 @1000", "2>0 0 @16000", "0>1 0 @31000", "1>2 0 @31000", "1>2 0 @31000"}));
+            (Log{"0>1 0 @1000", "2>0 0 @16000", "0>1 0 @31000", "1>2 0 @31000", "1>2 0 @41000"}));
 }
 
 TEST(NetworkFault, APartitionWithoutEndSwallowsMessages) {
