@@ -32,7 +32,7 @@ std::string describe(const Value& value) {
 }
 
 std::optional<std::int64_t> parse(const Value& value) {
-  if (!value) return std::nullopt;
+  if (!value || value->starts_with('-')) return std::nullopt;
   std::int64_t number = 0;
   const char* end = value->data() + value->size();
   const auto [stop, error] = std::from_chars(value->data(), end, number);
@@ -66,6 +66,19 @@ void require_unset_together(const Environment& environment, const Value& local_r
            "a whole number from 0, since " + std::string(name) + " " + describe(value) +
                "; or unset RANK and WORLD_SIZE to run one process");
   }
+}
+
+// With one node, the launcher started the whole world, so that others would wait for ranks that
+// nobody starts.
+void check_nodes(const Environment& environment, const LaunchEnvironment& launch) {
+  if (!environment.get("GROUP_WORLD_SIZE")) return;
+  const int nodes = read_number(environment, "GROUP_WORLD_SIZE", 1, launch.world_size,
+                                because("WORLD_SIZE", launch.world_size));
+  const int local = launch.local_world_size;
+  if (nodes > 1 || local == 0 || local == launch.world_size) return;
+  refuse("WORLD_SIZE", environment.get("WORLD_SIZE"),
+         std::to_string(local) + " (LOCAL_WORLD_SIZE is " + std::to_string(local) +
+             ", GROUP_WORLD_SIZE is 1)");
 }
 
 void read_ranks(const Environment& environment, LaunchEnvironment& launch) {
@@ -138,9 +151,15 @@ LaunchEnvironment read_launch_environment(const Environment& environment) {
     launch.source = "nobody";
     return launch;
   }
+  if (const auto number = parse(local_rank); !number || *number >= kWorldSizeMax) {
+    refuse("LOCAL_RANK", local_rank,
+           "a whole number from 0 to " + std::to_string(kWorldSizeMax - 1) +
+               ", or -1 to run one process");
+  }
   launch.distributed = true;
   launch.source = find_source(environment);
   read_ranks(environment, launch);
+  check_nodes(environment, launch);
   const Value address = environment.get("MASTER_ADDR");
   const auto host = address ? parse_host(*address) : std::nullopt;
   if (!host) refuse("MASTER_ADDR", address, kHostAllowed);

@@ -3,17 +3,21 @@
 // timeout later (SEMANTICS 9.1 and D1).
 //
 //   LOCAL_RANK        unset or -1: not distributed; RANK and WORLD_SIZE must then be unset, too.
-//                     Otherwise the rank on this node: 0 <= LOCAL_RANK <= RANK.
+//                     Otherwise the rank on this node: 0 <= LOCAL_RANK <= RANK. What is no such
+//                     number is refused before any other variable is looked at.
 //   WORLD_SIZE        1 to kWorldSizeMax
 //   RANK              0 <= RANK < WORLD_SIZE
 //   LOCAL_WORLD_SIZE  optional; LOCAL_RANK < LOCAL_WORLD_SIZE <= WORLD_SIZE, and this node's other
 //                     ranks must fit into the world
+//   GROUP_WORLD_SIZE  optional, the number of nodes; 1 to WORLD_SIZE, and where it is 1, WORLD_SIZE
+//                     is LOCAL_WORLD_SIZE, if that is set
 //   MASTER_ADDR       a host name, an IPv4 address, or an IPv6 address with or without brackets
 //   MASTER_PORT       1 to 65535; with one rank also 0, for any free port
 //   TORCHELASTIC_USE_AGENT_STORE  optional; True: the launcher hosts a store at MASTER_PORT: ours
 //                     where DDPROOF_RUN_ID is set, else PyTorch's, which only PyTorch can use
 //
-// Numbers are ASCII digits, with a sign only in -1. A variable that is set but empty is an error.
+// Numbers are ASCII digits, leading zeros allowed, with a sign only in -1. A variable that is set
+// but empty is an error.
 #pragma once
 
 #include <cstdint>

@@ -104,6 +104,20 @@ TEST(LaunchEnvironment, LocalWorldSizeMayBeUnknown) {
   EXPECT_EQ(read({{"LOCAL_WORLD_SIZE", std::nullopt}}).local_world_size, 0);
 }
 
+TEST(LaunchEnvironment, TheNumberOfNodesMayBeKnown) {
+  EXPECT_EQ(read({{"GROUP_WORLD_SIZE", "1"}}).world_size, 4);
+  EXPECT_EQ(read({{"GROUP_WORLD_SIZE", "2"}, {"WORLD_SIZE", "6"}}).world_size, 6);
+  EXPECT_EQ(read({{"GROUP_WORLD_SIZE", "1"}, {"LOCAL_WORLD_SIZE", std::nullopt}}).world_size, 4);
+}
+
+TEST(LaunchEnvironment, LeadingZerosAreFineEverywhere) {
+  const LaunchEnvironment launch = read(
+      {{"LOCAL_RANK", "00"}, {"RANK", "02"}, {"WORLD_SIZE", "04"}, {"LOCAL_WORLD_SIZE", "02"}});
+  EXPECT_EQ(launch.local_rank, 0);
+  EXPECT_EQ(launch.rank, 2);
+  EXPECT_EQ(launch.world_size, 4);
+}
+
 TEST(LaunchEnvironment, TheLastRankOfTheSecondNodeIsAccepted) {
   const LaunchEnvironment launch =
       read({{"RANK", "3"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}});
@@ -181,9 +195,6 @@ TEST(LaunchEnvironment, EachBadVariableIsNamedWithWhatIsAllowed) {
        "torchrun set it"},
       {{{"LOCAL_RANK", "2"}},
        "LOCAL_RANK is \"2\"; allowed: a whole number from 0 to 1 (RANK is 1)"},
-      {{{"LOCAL_RANK", "-2"}},
-       "LOCAL_RANK is \"-2\"; allowed: a whole number from 0 to 1 (RANK is 1)"},
-      {{{"LOCAL_RANK", ""}}, "LOCAL_RANK is \"\"; allowed: a whole number from 0 to 1 (RANK is 1)"},
       {{{"LOCAL_RANK", std::nullopt}},
        "LOCAL_RANK is not set; allowed: a whole number from 0, since RANK is \"1\"" + unset_both +
            "; ddproof run and torchrun set it"},
@@ -219,6 +230,30 @@ TEST(LaunchEnvironment, EachBadVariableIsNamedWithWhatIsAllowed) {
   for (const Row& row : table) {
     EXPECT_EQ(refusal(row.changes), "environment variable " + row.text);
   }
+}
+
+TEST(LaunchEnvironment, AValueThatIsNoRankIsRefusedWhateverElseIsSet) {
+  for (const char* value : {"-2", "-0", "1048576", "", "abc", "1.0"}) {
+    const std::string text =
+        "environment variable LOCAL_RANK is \"" + std::string(value) +
+        "\"; allowed: a whole number from 0 to 1048575, or -1 to run one process";
+    EXPECT_EQ(refusal({{"LOCAL_RANK", value}}), text);
+    EXPECT_EQ(
+        refusal({{"LOCAL_RANK", value}, {"RANK", std::nullopt}, {"WORLD_SIZE", std::nullopt}}),
+        text);
+  }
+}
+
+// Others would wait for ranks that nobody starts.
+TEST(LaunchEnvironment, TheOnlyNodeHasTheWholeWorld) {
+  for (const char* size : {"5", "6"}) {
+    EXPECT_EQ(refusal({{"WORLD_SIZE", size}, {"GROUP_WORLD_SIZE", "1"}}),
+              "environment variable WORLD_SIZE is \"" + std::string(size) +
+                  "\"; allowed: 4 (LOCAL_WORLD_SIZE is 4, GROUP_WORLD_SIZE is 1)");
+  }
+  EXPECT_EQ(refusal({{"GROUP_WORLD_SIZE", "0"}}),
+            "environment variable GROUP_WORLD_SIZE is \"0\"; allowed: a whole number from 1 to 4 "
+            "(WORLD_SIZE is 4)");
 }
 
 // Any environment is either accepted with a right world or refused naming a variable.
