@@ -15,7 +15,11 @@ int run_command(CommandContext& context) {
   LaunchOptions options;
   bool standalone = false;
   double grace_seconds = 30;
-  Arguments arguments("ddproof run", "Starts PROGRAM as the ranks of one world on this machine.");
+  Arguments arguments(
+      "ddproof run",
+      "Starts PROGRAM as the ranks of one world on this machine. Lines that ranks print "
+      "come out whole, with the rank before them; lines longer than 64 KiB are cut "
+      "into pieces.");
   arguments.number("--nproc-per-node", options.local_world_size, 1, 4096, "ranks to start");
   arguments.flag("--standalone", standalone, "use any free port, for one job that stands alone");
   arguments.text("--master-addr", options.master_addr, "address of this machine for the store");

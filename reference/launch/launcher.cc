@@ -50,6 +50,8 @@ class WorkerGroup {
   void handle(const ProcessEvent& event);
   void on_end(const ProcessEvent& event);
   void on_signal(int signal);
+  // Whether it is the last one again, too soon to count; remembers it.
+  bool repeats(int signal);
   void on_unwritable(const ProcessEvent& event);
   void decide_failure();
   void on_deadline();
@@ -79,7 +81,8 @@ class WorkerGroup {
   TimePoint report_deadline_ = kForever;  // set between the first failure and SIGTERM
   TimePoint stop_deadline_ = kForever;    // set between SIGTERM and SIGKILL
   bool killed_ = false;
-  bool signalled_ = false;
+  int last_signal_ = 0;  // 0: none yet
+  TimePoint last_signal_at_{0};
   bool output_lost_ = false;
   int status_ = 0;
 };
@@ -162,12 +165,20 @@ void WorkerGroup::decide_failure() {
   failures_.clear();
 }
 
+bool WorkerGroup::repeats(int signal) {
+  const TimePoint now = runtime_.now();
+  if (signal == last_signal_ && now - last_signal_at_ < kSameSignal) return true;
+  last_signal_ = signal;
+  last_signal_at_ = now;
+  return false;
+}
+
 void WorkerGroup::on_signal(int signal) {
+  if (repeats(signal)) return;
   if (stopping()) return kill_late("is still running at a second " + signal_name(signal));
   say("received " + signal_name(signal) + "; stopping " + std::to_string(running()) +
       (running() == 1 ? " worker" : " workers"));
   if (!failed()) status_ = 128 + signal;
-  signalled_ = true;
   failures_.clear();
   stop(signal);
 }
@@ -199,12 +210,12 @@ void WorkerGroup::kill_late(const std::string& reason) {
 // Until our reader has all; who was told to end does not wait long for a reader that stands still.
 void WorkerGroup::flush() {
   const TimePoint deadline =
-      signalled_ ? deadline_after(runtime_.now(), std::chrono::seconds(1)) : kForever;
+      last_signal_ != 0 ? deadline_after(runtime_.now(), std::chrono::seconds(1)) : kForever;
   while (processes_.output_pending()) {
     const ProcessEvent event = processes_.next_event(deadline);
     if (event.kind == ProcessEvent::Kind::kDeadline) return;
     if (event.kind == ProcessEvent::Kind::kUnwritable) on_unwritable(event);
-    if (event.kind != ProcessEvent::Kind::kSignal) continue;
+    if (event.kind != ProcessEvent::Kind::kSignal || repeats(event.signal)) continue;
     status_ = 128 + event.signal;
     return;
   }

@@ -10,8 +10,9 @@
 //            since others fail when they lose it. The others get kReportTime to find out and to
 //            say whom they lost, then SIGTERM, grace, SIGKILL.
 //   Signals  SIGTERM, SIGINT, SIGHUP, SIGQUIT go on to the workers, and the launcher's status is
-//            128 + the signal, unless a worker failed before; another one ends the grace. What was
-//            ignored at the start stays ignored.
+//            128 + the signal, unless a worker failed before; another one ends the grace. The same
+//            one within kSameSignal is the same request, reaching us twice (directly, and through
+//            our process group), and counts once. What was ignored at the start stays ignored.
 //   Nothing is left behind: none of its workers, nor what they started, in whatever session; no
 //            descriptor, no file. What is in a worker's process group is killed when the worker
 //            ends, what left it when all have ended.
@@ -27,6 +28,9 @@ namespace ddproof {
 
 // How long workers may go on after one of them failed, before they are asked to stop.
 inline constexpr Duration kReportTime = std::chrono::milliseconds(500);
+
+// How soon the same signal again still says nothing new.
+inline constexpr Duration kSameSignal = std::chrono::seconds(1);
 
 // The status when all workers returned 0, but what they printed could not all be written.
 inline constexpr int kOutputLostStatus = 3;

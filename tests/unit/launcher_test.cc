@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backends/api/check.h"
-#include "backends/local/os_runtime.h"
+#include "tests/support/stepped_runtime.h"
 
 namespace ddproof {
 namespace {
@@ -26,13 +26,16 @@ const ProcessEvent kDeadline{};
 
 class ScriptedProcesses : public Processes {
  public:
-  explicit ScriptedProcesses(std::deque<ProcessEvent> events) : events_(std::move(events)) {}
+  // Events come `pace` apart on the clock of `runtime`.
+  explicit ScriptedProcesses(std::deque<ProcessEvent> events, Duration pace = kSameSignal)
+      : events_(std::move(events)), pace_(pace) {}
 
   int start(const ProcessSpec&) override { return started_++; }
   std::int64_t pid(int process) const override { return 100 + process; }
   void signal(int process, int signal) override { signals.emplace_back(process, signal); }
   ProcessEvent next_event(TimePoint deadline) override {
     DDPROOF_CHECK(!events_.empty());
+    runtime.advance(pace_);
     ProcessEvent event = events_.front();
     events_.pop_front();
     DDPROOF_CHECK(event.kind != Kind::kDeadline || deadline != kForever);
@@ -45,20 +48,21 @@ class ScriptedProcesses : public Processes {
   std::string listener_of(std::uint16_t) const override { return ""; }
 
   bool finished() const { return events_.empty(); }
+  SteppedRuntime runtime;
   std::vector<std::pair<int, int>> signals;  // process, signal
   std::string out;
   std::string err;
 
  private:
   std::deque<ProcessEvent> events_;
+  Duration pace_;
   int started_ = 0;
 };
 
 int launch_script(ScriptedProcesses& processes, int workers) {
-  OsRuntime runtime;
   const LaunchOptions options{
       .local_world_size = workers, .master_port = 0, .command = {"program"}};
-  const int status = launch(options, runtime, processes);
+  const int status = launch(options, processes.runtime, processes);
   EXPECT_TRUE(processes.finished());
   return status;
 }
@@ -115,6 +119,18 @@ TEST(Launcher, ASecondSignalKills) {
   ScriptedProcesses processes({received(SIGTERM), received(SIGTERM), end_of(0, 0, 9)});
   EXPECT_EQ(launch_script(processes, 1), 143);
   EXPECT_EQ(processes.signals, (Signals{{0, SIGTERM}, {0, SIGKILL}}));
+}
+
+// `timeout` signals us and our process group, so that one request comes twice.
+TEST(Launcher, TheSameSignalAgainAtOnceCountsOnce) {
+  constexpr Duration kTooSoon = kSameSignal - Duration(1);
+  ScriptedProcesses stopping({received(SIGTERM), received(SIGTERM), end_of(0, 0)}, kTooSoon);
+  EXPECT_EQ(launch_script(stopping, 1), 143);
+  EXPECT_EQ(stopping.signals, (Signals{{0, SIGTERM}}));
+  EXPECT_EQ(stopping.err, "ddproof run: received SIGTERM; stopping 1 worker\n");
+  ScriptedProcesses another({received(SIGTERM), received(SIGINT), end_of(0, 0, 9)}, kTooSoon);
+  EXPECT_EQ(launch_script(another, 1), 143);
+  EXPECT_EQ(another.signals, (Signals{{0, SIGTERM}, {0, SIGKILL}}));
 }
 
 TEST(Launcher, ASignalAfterAFailureKeepsTheStatus) {
