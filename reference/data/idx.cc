@@ -1,6 +1,7 @@
 #include "reference/data/idx.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -46,19 +47,22 @@ std::uint64_t checked_count(const std::string& path, const std::vector<std::int6
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto size = static_cast<std::uint64_t>(sizes[i]);
     if (count > limit / size) {
-      fail(path, kMagicSize + 4 * i,
-           fmt::format("dimension {} of size {} makes more elements than the file can hold", i,
-                       size));
+      fail(path, kMagicSize,
+           fmt::format("the header announces {} bytes of elements, the file can hold at most {}",
+                       fmt::join(sizes, " x "), limit));
     }
     count *= size;
   }
   return count;
 }
 
-// The plain file if it is there, else the packed one (whose absence is then the error).
+// The plain file if it is there, else the packed one.
 std::string path_of(FileSystem& files, const std::string& directory, const std::string& name) {
   const std::string plain = directory + "/" + name;
-  return files.exists(plain) ? plain : plain + ".gz";
+  if (files.exists(plain)) return plain;
+  const std::string packed = plain + ".gz";
+  if (files.exists(packed)) return packed;
+  throw DataError(fmt::format("{}: no such file, and no {}.gz", plain, name));
 }
 
 }  // namespace
@@ -95,6 +99,9 @@ std::unique_ptr<ImageDataset> read_idx_dataset(FileSystem& files, const std::str
   const std::string label_path = path_of(files, directory, prefix + "-labels-idx1-ubyte");
   IdxArray images = read_idx(files, image_path, 3);
   IdxArray labels = read_idx(files, label_path, 1);
+  if (images.sizes[0] == 0) {
+    fail(image_path, kMagicSize, "found 0 images, expected at least 1");
+  }
   for (const std::size_t i : {1u, 2u}) {
     if (images.sizes[i] != 0) continue;
     fail(image_path, kMagicSize + 4 * i, "found an image size of 0, expected at least 1");

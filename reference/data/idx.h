@@ -26,7 +26,8 @@ IdxArray read_idx(FileSystem& files, const std::string& path, int dimensions);
 
 // Reads train-images-idx3-ubyte and train-labels-idx1-ubyte, or the t10k- pair, from a directory;
 // each may instead end in ".gz". Samples are {1, rows, columns}; there are 10 classes.
-// Throws DataError also when the counts of images and labels differ or a label is above 9.
+// Throws DataError also when there are no images, the counts of images and labels differ or a label
+// is above 9.
 std::unique_ptr<ImageDataset> read_idx_dataset(FileSystem& files, const std::string& directory,
                                                Split split);
 
