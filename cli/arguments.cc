@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -51,6 +52,13 @@ struct Arguments::Parser {
   Parser(const std::string& program, const std::string& description) : app(description, program) {}
 
   CLI::Option* find(const std::string& typed) { return app.get_option_no_throw(typed); }
+  template <class Number>
+  CLI::Option* number(const std::string& name, Number& target, Number low, Number high,
+                      const std::string& help) {
+    CLI::Option* option = app.add_option(name, target, help)->check(in_range(low, high));
+    // Out of range it means "not given".
+    return target >= low && target <= high ? option->capture_default_str() : option;
+  }
   [[noreturn]] void refuse(const std::string& what) const {
     throw ConfigError(what + " (see " + app.get_name() + " --help)");
   }
@@ -60,6 +68,7 @@ struct Arguments::Parser {
                         std::vector<std::string>& words);
 
   CLI::App app;
+  std::set<const CLI::Option*> given;  // in this parse()
   std::vector<std::string>* rest = nullptr;
 };
 
@@ -78,6 +87,8 @@ std::size_t Arguments::Parser::take_flag(const std::vector<std::string>& argumen
   const std::string flag = word.substr(0, equals);
   const CLI::Option* option = find(with_dashes(flag));
   if (option == nullptr) refuse_unknown(flag);
+  const bool repeatable = option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+  if (!given.insert(option).second && !repeatable) refuse(flag + ": is given twice; give it once");
   words.push_back(with_dashes(flag));
   const bool takes_value = option->get_items_expected_max() > 0;
   if (equals != std::string::npos) {
@@ -112,6 +123,7 @@ void Arguments::texts(const std::string& name, std::vector<std::string>& target,
                       const std::string& help) {
   parser_->app.add_option(name, target, help)
       ->type_name("TEXT")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false)
       ->check(not_empty());
 }
@@ -132,33 +144,22 @@ void Arguments::choice(const std::string& name, std::string& target,
 
 void Arguments::number(const std::string& name, int& target, int low, int high,
                        const std::string& help) {
-  parser_->app.add_option(name, target, help)
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(in_range(low, high));
+  parser_->number(name, target, low, high, help)->type_name("N");
 }
 
 void Arguments::number(const std::string& name, std::int64_t& target, std::int64_t low,
                        std::int64_t high, const std::string& help) {
-  parser_->app.add_option(name, target, help)
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(in_range(low, high));
+  parser_->number(name, target, low, high, help)->type_name("N");
 }
 
 void Arguments::number(const std::string& name, std::uint64_t& target, const std::string& help) {
-  parser_->app.add_option(name, target, help)
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(in_range<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max()));
+  parser_->number(name, target, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(), help)
+      ->type_name("N");
 }
 
 void Arguments::number(const std::string& name, double& target, double low, double high,
                        const std::string& help) {
-  parser_->app.add_option(name, target, help)
-      ->capture_default_str()
-      ->type_name("X")
-      ->check(in_range(low, high));
+  parser_->number(name, target, low, high, help)->type_name("X");
 }
 
 void Arguments::rest(const std::string& name, std::vector<std::string>& target,
@@ -168,6 +169,7 @@ void Arguments::rest(const std::string& name, std::vector<std::string>& target,
 }
 
 bool Arguments::parse(const std::vector<std::string>& arguments, std::ostream& out) {
+  parser_->given.clear();
   std::vector<std::string> flags;
   std::size_t at = 0;
   while (at < arguments.size()) {

@@ -3,7 +3,8 @@
 //
 // Rules: dashes and underscores in a flag are the same; "--flag value" and "--flag=value" are the
 // same; an unknown flag, a missing or bad value or a stray word is ConfigError naming it, what is
-// allowed, and the nearest flag. What a target holds before parse() is the default that help shows.
+// allowed, and the nearest flag; so is a flag given twice, unless it is declared by texts(). What a
+// target holds before parse() is the default that help shows, unless it is a number out of range.
 // Threads: one.
 #pragma once
 

@@ -123,7 +123,11 @@ TEST(Arguments, RefuseAValueForAFlagWithoutOne) {
 
 TEST(Arguments, RefuseAFlagGivenTwice) {
   EXPECT_EQ(Flags().refusal({"--seed", "1", "--seed", "2"}),
-            "--seed: At Most 1 required but received 2 (see ddproof try --help)");
+            "--seed: is given twice; give it once (see ddproof try --help)");
+  EXPECT_EQ(Flags().refusal({"-o", "x", "--master_addr=y"}),
+            "--master_addr: is given twice; give it once (see ddproof try --help)");
+  EXPECT_EQ(Flags().refusal({"--standalone", "--standalone"}),
+            "--standalone: is given twice; give it once (see ddproof try --help)");
 }
 
 TEST(Arguments, LeaveTheRestAsTyped) {
@@ -145,6 +149,16 @@ TEST(Arguments, HelpListsFlagsWithDefaults) {
   for (const char* part : {"Tries flags.", "--nproc-per-node N", "processes", "mlp|cnn"}) {
     EXPECT_NE(flags.out.str().find(part), std::string::npos) << flags.out.str();
   }
+}
+
+TEST(Arguments, HelpShowsNoDefaultThatIsNotAllowed) {
+  Flags flags;
+  flags.seed = 11;
+  int steps = 11;
+  flags.arguments.number("--steps", steps, 1, 10, "steps");
+  EXPECT_FALSE(flags.arguments.parse({"--help"}, flags.out));
+  EXPECT_NE(flags.out.str().find("--nproc-per-node N=1"), std::string::npos) << flags.out.str();
+  EXPECT_EQ(flags.out.str().find("--steps N="), std::string::npos) << flags.out.str();
 }
 
 TEST(DidYouMean, ProposesOnlyWhatIsNear) {
