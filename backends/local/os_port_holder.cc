@@ -9,9 +9,14 @@
 namespace ddproof {
 namespace {
 
-// The inode of the socket that listens on `port`, from a table like /proc/net/tcp: column 2 is
-// ADDRESS:PORT in hexadecimal, column 4 the state (0A: listening), column 10 the inode.
-std::optional<std::string> listening_inode(const char* table, std::uint16_t port) {
+struct Listener {
+  std::string user;  // its number
+  std::string inode;
+};
+
+// The socket that listens on `port`, from a table like /proc/net/tcp: column 2 is ADDRESS:PORT in
+// hexadecimal, column 4 the state (0A: listening), column 8 the user, column 10 the inode.
+std::optional<Listener> find_listener(const char* table, std::uint16_t port) {
   std::ifstream lines(table);
   std::string line;
   while (std::getline(lines, line)) {
@@ -21,7 +26,7 @@ std::optional<std::string> listening_inode(const char* table, std::uint16_t port
         timeout >> inode;
     const auto colon = local.rfind(':');
     if (!words || state != "0A" || colon == std::string::npos) continue;
-    if (std::stoul(local.substr(colon + 1), nullptr, 16) == port) return inode;
+    if (std::stoul(local.substr(colon + 1), nullptr, 16) == port) return Listener{user, inode};
   }
   return std::nullopt;
 }
@@ -39,10 +44,10 @@ bool holds(const std::filesystem::path& process, const std::string& link) {
 }  // namespace
 
 std::string port_holder(std::uint16_t port) {
-  auto inode = listening_inode("/proc/net/tcp", port);
-  if (!inode) inode = listening_inode("/proc/net/tcp6", port);
-  if (!inode) return "";
-  const std::string link = "socket:[" + *inode + "]";
+  auto listener = find_listener("/proc/net/tcp", port);
+  if (!listener) listener = find_listener("/proc/net/tcp6", port);
+  if (!listener) return "";
+  const std::string link = "socket:[" + listener->inode + "]";
   std::error_code error;
   for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {
@@ -54,7 +59,7 @@ std::string port_holder(std::uint16_t port) {
     std::getline(file, name);
     return name + " (pid " + pid + ")";
   }
-  return "a process of another user";
+  return "a process of user " + listener->user + " that cannot be seen from here";
 }
 
 }  // namespace ddproof

@@ -6,8 +6,8 @@
 
 namespace ddproof {
 
-// "NAME (pid N)"; "a process of another user" when its descriptors may not be read; empty when
-// nobody listens there.
+// "NAME (pid N)"; "a process of user N that cannot be seen from here" when a socket listens, but no
+// process whose descriptors may be read has it; empty when nobody listens there.
 std::string port_holder(std::uint16_t port);
 
 }  // namespace ddproof
