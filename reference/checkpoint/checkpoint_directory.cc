@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <string_view>
 #include <utility>
 
 #include "backends/api/error.h"
@@ -9,6 +11,8 @@
 
 namespace ddproof {
 namespace {
+
+constexpr std::string_view kTemporaryName = "checkpoint.safetensors.tmp-";
 
 struct Attempt {
   std::vector<std::byte> bytes;
@@ -26,6 +30,16 @@ Attempt try_read(FileSystem& files, const std::string& path) {
   return attempt;
 }
 
+// When a file of this name was begun; empty when it is no temporary file.
+std::optional<Duration> begin_of(std::string_view name) {
+  if (!name.starts_with(kTemporaryName)) return std::nullopt;
+  name.remove_prefix(kTemporaryName.size());
+  Duration::rep begin = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), begin, 16);
+  if (error != std::errc() || end == name.data() + name.size() || *end != '-') return std::nullopt;
+  return Duration(begin);
+}
+
 }  // namespace
 
 CheckpointDirectory::CheckpointDirectory(Runtime& runtime, std::string directory)
@@ -37,8 +51,16 @@ bool CheckpointDirectory::exists() const {
 
 // Two jobs may have one seed, and two saves one time, but hardly both.
 std::string CheckpointDirectory::temporary_path() const {
-  return fmt::format("{}.tmp-{:x}-{:x}", newest_path(), runtime_.wall_clock().count(),
+  return fmt::format("{}/{}{:x}-{:x}", directory_, kTemporaryName, runtime_.wall_clock().count(),
                      runtime_.random_u64());
+}
+
+void CheckpointDirectory::remove_stale_files() {
+  const Duration now = runtime_.wall_clock();
+  for (const std::string& name : runtime_.files().list(directory_)) {
+    const std::optional<Duration> begin = begin_of(name);
+    if (begin && now - *begin > kStaleAge) runtime_.files().remove(directory_ + "/" + name);
+  }
 }
 
 void CheckpointDirectory::require_writable() {
@@ -48,6 +70,7 @@ void CheckpointDirectory::require_writable() {
     files.make_directory(directory_);
     files.create(temporary);
     files.remove(temporary);
+    remove_stale_files();
   } catch (const DataError& error) {
     throw DataError(
         fmt::format("no checkpoints can be written to {}: {}", directory_, error.what()));

@@ -4,7 +4,7 @@
 // previous one's name, moves the temporary file into place and syncs the directory. Whenever the
 // process dies, load() finds the old state or the new one. Two jobs in one directory never write
 // the same file; the last to finish wins. A job that dies in save() leaves its temporary file
-// behind.
+// behind; require_writable() removes those older than kStaleAge, which no job can still be writing.
 //
 // Only one rank may save (rank 0, by custom). On several ranks, load on rank 0 and broadcast the
 // bytes: ranks that read on their own may see different files while another job saves.
@@ -39,7 +39,9 @@ class CheckpointDirectory {
   // True when there is something to load, good or not.
   bool exists() const;
 
-  // Makes the directory if needed, and for a moment a file in it.
+  static constexpr Duration kStaleAge = std::chrono::minutes(10);
+
+  // Makes the directory if needed, and for a moment a file in it. Removes what dead jobs left.
   // Throws DataError when that fails; save() would fail, too.
   void require_writable();
 
@@ -55,6 +57,7 @@ class CheckpointDirectory {
 
  private:
   std::string temporary_path() const;
+  void remove_stale_files();
   void write_temporary(const std::string& path, std::span<const std::byte> state);
   void replace_newest(const std::string& path);
 

@@ -16,11 +16,12 @@ namespace ddproof {
 namespace {
 
 constexpr std::string_view kVersionKey = "ddproof.version";
-constexpr std::string_view kVersion = "1";
+constexpr std::uint64_t kVersion = 2;
 constexpr std::string_view kStepKey = "ddproof.step";
 constexpr std::string_view kEpochKey = "ddproof.epoch";
 constexpr std::string_view kPositionKey = "ddproof.position";
 constexpr std::string_view kSeedKey = "ddproof.seed";
+constexpr std::string_view kDataKey = "ddproof.data";
 constexpr std::string_view kChecksumKey = "ddproof.xxh3";
 // As it stands in the header; the quotes cannot come from a name, where they would be escaped.
 constexpr std::string_view kChecksumText = "\"ddproof.xxh3\":\"";
@@ -47,17 +48,21 @@ std::string checksum_of(std::vector<std::byte> bytes, std::size_t place) {
   return fmt::format("{:016x}", digest_of(bytes));
 }
 
-template <class Number>
-Number number(const Safetensors& file, std::string_view key) {
+const std::string& text(const Safetensors& file, std::string_view key) {
   const auto found = file.metadata().find(std::string(key));
   if (found == file.metadata().end()) {
     fail(file.path(), fmt::format("no metadata {}; expected a ddproof checkpoint", key));
   }
-  const std::string& text = found->second;
+  return found->second;
+}
+
+template <class Number>
+Number number(const Safetensors& file, std::string_view key) {
+  const std::string& digits = text(file, key);
   Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < Number{0}) {
-    fail(file.path(), fmt::format("metadata {} is '{}', expected a number", key, text));
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || value < Number{0}) {
+    fail(file.path(), fmt::format("metadata {} is '{}', expected a number", key, digits));
   }
   return value;
 }
@@ -70,6 +75,7 @@ TrainingProgress read_progress(const Safetensors& file) {
   progress.epoch = number<std::int64_t>(file, kEpochKey);
   progress.position = number<std::int64_t>(file, kPositionKey);
   progress.seed = number<std::uint64_t>(file, kSeedKey);
+  progress.data = text(file, kDataKey);
   return progress;
 }
 
@@ -87,7 +93,7 @@ Safetensors verify_state(const std::string& path, std::vector<std::byte> bytes) 
     fail(path,
          fmt::format("checksum {}, expected {}; the file is damaged", actual, stored->second));
   }
-  if (const auto version = number<std::uint64_t>(file, kVersionKey); version != 1) {
+  if (const auto version = number<std::uint64_t>(file, kVersionKey); version != kVersion) {
     fail(path, fmt::format("checkpoint version {}, expected {}", version, kVersion));
   }
   read_progress(file);
@@ -100,11 +106,12 @@ std::vector<std::byte> encode_state(const TrainingProgress& progress,
                                     const std::vector<NamedTensor>& tensors) {
   Metadata metadata;
   metadata["format"] = "pt";  // what loaders of safetensors ask for
-  metadata[std::string(kVersionKey)] = kVersion;
+  metadata[std::string(kVersionKey)] = std::to_string(kVersion);
   metadata[std::string(kStepKey)] = std::to_string(progress.step);
   metadata[std::string(kEpochKey)] = std::to_string(progress.epoch);
   metadata[std::string(kPositionKey)] = std::to_string(progress.position);
   metadata[std::string(kSeedKey)] = std::to_string(progress.seed);
+  metadata[std::string(kDataKey)] = progress.data;
   metadata[std::string(kChecksumKey)] = kNoChecksum;
   std::vector<TensorView> views;
   for (const NamedTensor& tensor : tensors) {

@@ -25,6 +25,7 @@ struct TrainingProgress {
   std::int64_t epoch = 0;
   std::int64_t position = 0;  // in the epoch, over all ranks: DistributedSampler's position
   std::uint64_t seed = 0;
+  std::string data;  // what it was trained on, in words that differ for other data
 
   bool operator==(const TrainingProgress&) const = default;
 };

@@ -7,6 +7,17 @@
 
 namespace ddproof {
 
+namespace {
+
+// The first rank whose text is not rank 0's. Requires: there is one.
+std::size_t first_odd_rank(const std::vector<std::string>& texts) {
+  std::size_t odd = 1;
+  while (texts[odd] == texts[0]) ++odd;
+  return odd;
+}
+
+}  // namespace
+
 bool all_ranks_have(ProcessGroup& group, const std::string& text, const std::string& label) {
   TextComparison comparison(text);
   group.all_reduce(Buffer::of(comparison.words), ReduceOp::kMax, {.label = label})->wait();
@@ -24,12 +35,31 @@ std::vector<std::string> gather_texts(ProcessGroup& group, const std::string& te
   return split_texts(all, width, group.size());
 }
 
+void require_same_settings(ProcessGroup& group, const std::vector<Setting>& settings,
+                           const std::string& advice) {
+  const std::string label = "settings";
+  std::string all;
+  for (const Setting& setting : settings) {
+    all += std::to_string(setting.value.size()) + ":" + setting.value;
+  }
+  if (all_ranks_have(group, all, label)) return;
+  const std::vector<std::string> texts = gather_texts(group, all, label);
+  const std::size_t odd = first_odd_rank(texts);
+  std::string differences;
+  for (const Setting& setting : settings) {
+    const std::vector<std::string> values = gather_texts(group, setting.value, label);
+    if (values[0] == values[odd]) continue;
+    differences += (differences.empty() ? "" : ", ") + setting.name + " is " + values[0] +
+                   " on rank 0 and " + values[odd] + " on rank " + std::to_string(odd);
+  }
+  throw ConfigError(group.who() + " settings differ between ranks: " + differences + "; " + advice);
+}
+
 void require_same_text(ProcessGroup& group, const std::string& what, const std::string& text,
                        const std::string& advice) {
   if (all_ranks_have(group, text, what)) return;
   const std::vector<std::string> texts = gather_texts(group, text, what);
-  std::size_t odd = 1;
-  while (texts[odd] == texts[0]) ++odd;
+  const std::size_t odd = first_odd_rank(texts);
   throw ConfigError(group.who() + " " + what + " differs between ranks: rank 0 has " + texts[0] +
                     ", rank " + std::to_string(odd) + " has " + texts[odd] + "; " + advice);
 }

@@ -23,6 +23,17 @@ std::vector<std::string> gather_texts(ProcessGroup& group, const std::string& te
 void require_same_text(ProcessGroup& group, const std::string& what, const std::string& text,
                        const std::string& advice);
 
+struct Setting {
+  std::string name;
+  std::string value;
+};
+
+// Throws the same ConfigError on all ranks when their values differ, naming only those that do:
+// "settings differ between ranks: NAME is A on rank 0 and B on rank 2, ...; ADVICE".
+// Requires: the same names in the same order on all ranks; no zero byte.
+void require_same_settings(ProcessGroup& group, const std::vector<Setting>& settings,
+                           const std::string& advice);
+
 // Rank 0's list, on every rank. Requires: equal lengths.
 std::vector<std::size_t> adopt_from_rank_zero(ProcessGroup& group,
                                               const std::vector<std::size_t>& values);

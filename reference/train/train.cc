@@ -30,12 +30,12 @@ ImageShape image_shape(const Dataset& dataset) {
 void check_options(const TrainOptions& options, const TrainData& data) {
   const auto refuse = [](const std::string& text) { throw ConfigError("train: " + text); };
   if (data.train.size() == 0) refuse("the training set has no samples");
-  if (options.epochs < 1) refuse("epochs is " + std::to_string(options.epochs) + ", at least 1");
-  if (options.max_steps < 0) refuse("max steps is negative; 0 means no limit");
-  if (options.checkpoint_every < 0) refuse("checkpoint every is negative; 0 means each epoch");
+  if (options.epochs < 1) refuse("--epochs is " + std::to_string(options.epochs) + ", at least 1");
+  if (options.max_steps < 0) refuse("--max-steps is negative; 0 means no limit");
+  if (options.checkpoint_every < 0) refuse("--checkpoint-every is negative; 0 means each epoch");
   if (options.checkpoint_directory.empty()) {
-    if (options.resume) refuse("resume needs a checkpoint directory");
-    if (options.checkpoint_every > 0) refuse("checkpoint every needs a checkpoint directory");
+    if (options.resume) refuse("--resume needs --checkpoint-dir");
+    if (options.checkpoint_every > 0) refuse("--checkpoint-every needs --checkpoint-dir");
   }
   if (!options.evaluate) return;
   if (data.test == nullptr) refuse("evaluation needs a test set");
@@ -46,16 +46,31 @@ void check_options(const TrainOptions& options, const TrainData& data) {
   }
 }
 
+// In words that differ for other data; what a checkpoint's position counts in.
+std::string describe(const Dataset& dataset) {
+  return fmt::format("{} samples of shape {} in {} classes", dataset.size(),
+                     to_string(dataset.sample_shape()), dataset.class_count());
+}
+
 // What must be equal on all ranks for their steps to pair up and their states to stay equal.
-std::string settings(const TrainOptions& options, const TrainData& data) {
-  return fmt::format(
-      "{}, {} epochs, batch size {}, max steps {}, lr {}, momentum {}, dampening {}, weight decay "
-      "{}, nesterov {}, seed {}, bucket cap {}, checkpoints {}, checkpoint every {}, resume {}, "
-      "evaluation {}, {} samples",
-      options.model, options.epochs, options.batch_size, options.max_steps, options.sgd.lr,
-      options.sgd.momentum, options.sgd.dampening, options.sgd.weight_decay, options.sgd.nesterov,
-      options.seed, options.bucket_cap_bytes, !options.checkpoint_directory.empty(),
-      options.checkpoint_every, options.resume, options.evaluate, data.train.size());
+std::vector<Setting> settings(const TrainOptions& options, const TrainData& data) {
+  const auto text = [](const auto& value) { return fmt::format("{}", value); };
+  return {{"model", options.model},
+          {"epochs", text(options.epochs)},
+          {"batch size", text(options.batch_size)},
+          {"max steps", text(options.max_steps)},
+          {"lr", text(options.sgd.lr)},
+          {"momentum", text(options.sgd.momentum)},
+          {"dampening", text(options.sgd.dampening)},
+          {"weight decay", text(options.sgd.weight_decay)},
+          {"nesterov", text(options.sgd.nesterov)},
+          {"seed", text(options.seed)},
+          {"bucket cap in bytes", text(options.bucket_cap_bytes)},
+          {"saving of checkpoints", text(!options.checkpoint_directory.empty())},
+          {"checkpoint every", text(options.checkpoint_every)},
+          {"resume", text(options.resume)},
+          {"evaluation", text(options.evaluate)},
+          {"training set", describe(data.train)}};
 }
 
 // One call of train(): holds the parts that live as long as the run.
@@ -77,12 +92,13 @@ class TrainingRun {
                   .rank = group != nullptr ? group->rank() : 0,
                   .seed = options.seed}) {
     progress_.seed = options.seed;
+    progress_.data = describe(data.train);
   }
 
   TrainSummary run() {
     if (group_ != nullptr) {
-      require_same_text(*group_, "training settings", settings(options_, data_),
-                        "start every rank with the same flags and data");
+      require_same_settings(*group_, settings(options_, data_),
+                            "start every rank with the same flags and data");
     }
     if (options_.resume) resume();
     if (!options_.checkpoint_directory.empty() && is_work_left()) {
@@ -114,6 +130,10 @@ class TrainingRun {
       throw ConfigError("train: " + loaded->path + " was made with seed " +
                         std::to_string(progress_.seed) + ", this run has seed " +
                         std::to_string(options_.seed) + "; resume with the same seed");
+    }
+    if (const std::string data = describe(data_.train); progress_.data != data) {
+      throw ConfigError("train: " + loaded->path + " was made with " + progress_.data +
+                        ", this run has " + data + "; resume with the same data");
     }
     saved_step_ = progress_.step;
   }
@@ -152,16 +172,25 @@ class TrainingRun {
   // On every rank, since all have the same sum. The rank named is the lowest one whose own loss is
   // not finite.
   [[noreturn]] void refuse_loss(const MetricSums& mine, const MetricSums& all) const {
-    const double loss = std::isnan(all.loss()) ? std::fabs(all.loss()) : all.loss();  // no "-nan"
-    std::string text = fmt::format("train: step {}: the loss is {}", progress_.step + 1, loss);
+    std::string text = say_loss(fmt::format("step {}: the loss", progress_.step + 1), all);
     if (group_ != nullptr) {
       std::array<std::int64_t, 1> rank{std::isfinite(mine.loss_sum) ? group_->size()
                                                                     : group_->rank()};
       group_->all_reduce(Buffer::of(rank), ReduceOp::kMin, {.label = "bad loss"})->wait();
-      text = fmt::format("{} {}, from rank {}", group_->who(), text, rank[0]);
+      text += fmt::format(", from rank {}", rank[0]);
     }
-    throw ConfigError(fmt::format("{}; lower the learning rate, now {}, or look at the data", text,
-                                  options_.sgd.lr));
+    throw ConfigError(text + loss_advice());
+  }
+
+  std::string say_loss(const std::string& which, const MetricSums& sums) const {
+    const double loss =
+        std::isnan(sums.loss()) ? std::fabs(sums.loss()) : sums.loss();  // no "-nan"
+    return fmt::format("{}train: {} is {}", group_ != nullptr ? group_->who() + " " : "", which,
+                       loss);
+  }
+
+  std::string loss_advice() const {
+    return fmt::format("; lower the learning rate, now {}, or look at the data", options_.sgd.lr);
   }
 
   // The progress always names the next sample: after the last one of an epoch, the next epoch's.
@@ -195,6 +224,9 @@ class TrainingRun {
     if (options_.evaluate) {
       summary_.evaluation =
           evaluate(*model_, device_, *data_.test, options_.batch_size, group_, runtime_);
+      if (!std::isfinite(summary_.evaluation.loss_sum)) {
+        throw ConfigError(say_loss("the test loss", summary_.evaluation) + loss_advice());
+      }
     }
     summary_.parameter_digest = parameter_digest(optimizer_.parameters());
     summary_.state_digest = state_digest(optimizer_);

@@ -69,7 +69,8 @@ class TrainObserver {
 // A collective call when `group` is not null. `observer` may be null.
 // Throws ConfigError for settings that make no sense (a text each), on all ranks where ranks
 // disagree, and on all ranks at the first step whose loss is not finite; that step is neither
-// observed nor saved. DataError for a data set or checkpoint that is not usable; CommError.
+// observed nor saved. The same for a test loss that is not finite, and for a checkpoint of another
+// seed or other data. DataError for a data set or checkpoint that is not usable; CommError.
 TrainSummary train(const TrainOptions& options, const TrainData& data, ProcessGroup* group,
                    Runtime& runtime, TrainObserver* observer);
 

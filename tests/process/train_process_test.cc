@@ -198,8 +198,8 @@ TEST_F(TrainProgram, WrongUseIsRefusedWithOneLine) {
       {{"--backend", "sim", "--world-size", "3", "--global-batch-size", "8"}, {}, 2, "8"},
       {{"--eval"}, {}, 3, "t10k-images-idx3-ubyte"},
       {{"--format", "cifar10"}, {}, 3, "data_batch_1.bin"},
-      {{"--resume"}, {}, 2, "train: resume needs a checkpoint directory"},
-      {{"--checkpoint-every", "3"}, {}, 2, "train: checkpoint every needs a checkpoint directory"},
+      {{"--resume"}, {}, 2, "train: --resume needs --checkpoint-dir"},
+      {{"--checkpoint-every", "3"}, {}, 2, "train: --checkpoint-every needs --checkpoint-dir"},
       {{"--metrics", ""}, {}, 2, "--metrics: \"\" is not allowed"},
       {{"--epohcs", "3"}, {}, 2, "--epochs"},
   };

@@ -1,5 +1,6 @@
 // Checkpoints: restored bit for bit; cut, damaged or interrupted anywhere, the old state, the new
 // one or a clear error, and never a third.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -80,7 +81,11 @@ bool is_good(const Bytes& bytes) {
 TEST(TrainingState, ARestoredRunGoesOnBitForBit) {
   Trainer whole;
   Bytes saved;
-  const TrainingProgress progress{.step = 6, .epoch = 3, .position = 24, .seed = ~std::uint64_t{0}};
+  const TrainingProgress progress{.step = 6,
+                                  .epoch = 3,
+                                  .position = 24,
+                                  .seed = ~std::uint64_t{0},
+                                  .data = "4 samples, \"odd\" ones"};
   for (std::int64_t step = 1; step <= 10; ++step) {
     whole.step(step);
     if (step == 6) saved = encode_state(progress, *whole.sgd);
@@ -295,6 +300,22 @@ TEST(CheckpointDirectory, ThatMayBeWrittenIsLeftAsItWas) {
   Directory d;
   d.checkpoints.require_writable();
   EXPECT_TRUE(d.runtime.files().paths().empty());
+}
+
+TEST(CheckpointDirectory, WhatDeadJobsLeftIsRemovedButNotWhatMayStillBeWritten) {
+  Directory d;
+  const Duration now = d.runtime.wall_clock();
+  const auto left_at = [](Duration begin) {
+    return fmt::format("run/checkpoint.safetensors.tmp-{:x}-7", begin.count());
+  };
+  const std::string stale = left_at(now - CheckpointDirectory::kStaleAge - std::chrono::seconds(1));
+  const std::string young = left_at(now - CheckpointDirectory::kStaleAge / 2);
+  const std::set<std::string> others{"run/checkpoint.safetensors.tmp-mine", "run/notes.tmp-1-7",
+                                     "run/checkpoint.safetensors", young};
+  for (const std::string& path : others) d.runtime.files().put(path, {});
+  d.runtime.files().put(stale, {});
+  d.checkpoints.require_writable();
+  EXPECT_EQ(d.runtime.files().paths(), others);
 }
 
 TEST(CheckpointDirectory, ThatCannotBeWrittenIsAnError) {

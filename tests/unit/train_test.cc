@@ -258,12 +258,35 @@ TEST_F(CheckpointFolder, ResumingWithAnotherSeedIsRefused) {
   }
 }
 
+TEST_F(CheckpointFolder, ResumingWithOtherDataIsRefusedOnEveryRank) {
+  const ImageDataset images = make_images(12);
+  const ImageDataset more = make_images(13);
+  TrainOptions options = small_options();
+  options.checkpoint_directory = path_;
+  World(2).train(options, {images});
+  options.resume = true;
+  std::map<int, std::string> texts;
+  make_backend("sim")->run_world({.world_size = 2, .files = &runtime_.files()},
+                                 [&](RankContext& rank) {
+                                   try {
+                                     train(options, {more}, &rank.group, rank.runtime, nullptr);
+                                   } catch (const ConfigError& error) {
+                                     texts[rank.group.rank()] = error.what();
+                                   }
+                                 });
+  const std::string text = "train: " + path_ +
+                           "/checkpoint.safetensors was made with 12 samples of shape [1, 8, 8] in "
+                           "10 classes, this run has 13 samples of shape [1, 8, 8] in 10 classes; "
+                           "resume with the same data";
+  EXPECT_EQ(texts, (std::map<int, std::string>{{0, text}, {1, text}}));
+}
+
 TEST(Train, RanksWithDifferentSettingsAreRefusedOnEveryRank) {
   const ImageDataset images = make_images(20);
   std::map<int, std::string> texts;
   make_backend("sim")->run_world({.world_size = 3}, [&](RankContext& rank) {
     TrainOptions options = small_options();
-    if (rank.group.rank() == 2) options.epochs = 3;
+    if (rank.group.rank() == 2) options.epochs = 3, options.seed = 4;
     try {
       train(options, {images}, &rank.group, rank.runtime, nullptr);
     } catch (const ConfigError& error) {
@@ -272,14 +295,8 @@ TEST(Train, RanksWithDifferentSettingsAreRefusedOnEveryRank) {
   });
   ASSERT_EQ(texts.size(), 3u);
   EXPECT_EQ(texts[1],
-            "rank 1/3 [sim] training settings differs between ranks: rank 0 has mlp, 2 epochs, "
-            "batch size 4, max steps 0, lr 0.05, momentum 0.9, dampening 0, weight decay 0, "
-            "nesterov false, seed 5, bucket cap 26214400, checkpoints false, checkpoint every 0, "
-            "resume false, evaluation false, 20 samples, rank 2 "
-            "has mlp, 3 epochs, batch size 4, max steps 0, lr 0.05, momentum 0.9, dampening 0, "
-            "weight decay 0, nesterov false, seed 5, bucket cap 26214400, checkpoints false, "
-            "checkpoint every 0, resume false, evaluation false, 20 samples; start every rank with "
-            "the same flags and data");
+            "rank 1/3 [sim] settings differ between ranks: epochs is 2 on rank 0 and 3 on rank 2, "
+            "seed is 5 on rank 0 and 4 on rank 2; start every rank with the same flags and data");
 }
 
 TEST(Train, ALossThatIsNotFiniteEndsAllRanksAtThatStep) {
@@ -316,6 +333,28 @@ TEST(Train, ALossThatIsNotFiniteEndsAllRanksAtThatStep) {
   EXPECT_EQ(texts, (std::map<int, std::string>{{0, "rank 0/2" + text}, {1, "rank 1/2" + text}}));
 }
 
+// The last step spoils the weights, and no training loss shows it.
+TEST(Train, ATestLossThatIsNotFiniteEndsAllRanks) {
+  const ImageDataset images = make_images(20);
+  TrainOptions options = small_options();
+  options.sgd = {.lr = 1e38};
+  options.max_steps = 1;
+  options.evaluate = true;
+  std::map<int, std::string> texts;
+  make_backend("sim")->run_world({.world_size = 2}, [&](RankContext& rank) {
+    LastStep observer;
+    try {
+      train(options, {images, &images}, &rank.group, rank.runtime, &observer);
+    } catch (const ConfigError& error) {
+      texts[rank.group.rank()] = error.what();
+    }
+    EXPECT_EQ(observer.step, 1);
+  });
+  const std::string text =
+      " [sim] train: the test loss is nan; lower the learning rate, now 1e+38, or look at the data";
+  EXPECT_EQ(texts, (std::map<int, std::string>{{0, "rank 0/2" + text}, {1, "rank 1/2" + text}}));
+}
+
 TEST(Train, SettingsThatMakeNoSenseAreRefused) {
   const ImageDataset images = make_images(10);
   const ImageDataset none = make_images(0);
@@ -329,13 +368,13 @@ TEST(Train, SettingsThatMakeNoSenseAreRefused) {
     return "accepted";
   };
   EXPECT_EQ(text({}, none), "train: the training set has no samples");
-  EXPECT_EQ(text({.epochs = 0}, images), "train: epochs is 0, at least 1");
-  EXPECT_EQ(text({.max_steps = -1}, images), "train: max steps is negative; 0 means no limit");
+  EXPECT_EQ(text({.epochs = 0}, images), "train: --epochs is 0, at least 1");
+  EXPECT_EQ(text({.max_steps = -1}, images), "train: --max-steps is negative; 0 means no limit");
   EXPECT_EQ(text({.checkpoint_every = -1}, images),
-            "train: checkpoint every is negative; 0 means each epoch");
-  EXPECT_EQ(text({.resume = true}, images), "train: resume needs a checkpoint directory");
+            "train: --checkpoint-every is negative; 0 means each epoch");
+  EXPECT_EQ(text({.resume = true}, images), "train: --resume needs --checkpoint-dir");
   EXPECT_EQ(text({.checkpoint_every = 3}, images),
-            "train: checkpoint every needs a checkpoint directory");
+            "train: --checkpoint-every needs --checkpoint-dir");
   EXPECT_EQ(text({.evaluate = true}, images), "train: evaluation needs a test set");
   const auto test_text = [&](const Dataset& test) -> std::string {
     try {
