@@ -2,6 +2,8 @@
 #include <exception>
 #include <iomanip>
 #include <iostream>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -17,11 +19,14 @@ namespace {
 // To add a subcommand: its row here, its function in subcommand.h, its file in CMakeLists.txt.
 std::vector<Subcommand> subcommands() {
   return {
-      {"backends", "print what each backend of this build can do", backends_command},
-      {"run", "start a program as the ranks of one world on this machine", run_command},
-      {"train", "train a model on one device or as the ranks of a world", train_command},
-      {"sampler", "print which samples each rank draws", sampler_command},
-      {"verify", "run the properties on a backend and say what holds", verify_command},
+      {"backends", "print what each backend of this build can do", backends_command, ""},
+      {"run", "start a program as the ranks of one world on this machine", run_command,
+       "lower --nproc-per-node"},
+      {"train", "train a model on one device or as the ranks of a world", train_command,
+       "lower --world-size or --batch-size"},
+      {"sampler", "print which samples each rank draws", sampler_command, "lower --length"},
+      {"verify", "run the properties on a backend and say what holds", verify_command,
+       "lower --world-size"},
   };
 }
 
@@ -31,7 +36,8 @@ void print_help(std::ostream& out) {
   for (const Subcommand& command : subcommands()) {
     out << "  " << std::left << std::setw(12) << command.name << command.summary << "\n";
   }
-  out << "\nddproof SUBCOMMAND --help explains one.\nExit status: 0 holds, 1 a property failed, "
+  out << "\nddproof SUBCOMMAND --help explains one, ddproof --version prints the version.\nExit "
+         "status: 0 holds, 1 a property failed, "
          "2 wrong use, 3 environment.\n";
 }
 
@@ -50,9 +56,26 @@ int report(const std::string& who, const char* what, ExitStatus status) {
   return status;
 }
 
+// std::length_error is what containers throw for a size that no memory holds.
+int run_within_memory(const Subcommand& command, CommandContext& context) {
+  std::string text = "not enough memory";
+  if (*command.to_save_memory != 0) text += std::string("; ") + command.to_save_memory;
+  try {
+    return command.run(context);
+  } catch (const std::bad_alloc&) {
+    throw ResourceError(text);
+  } catch (const std::length_error&) {
+    throw ResourceError(text);
+  }
+}
+
 int run_program(const std::vector<std::string>& words) {
   std::string who = "ddproof";
   try {
+    if (words == std::vector<std::string>{"--version"}) {
+      std::cout << "ddproof " DDPROOF_VERSION "\n";
+      return kExitHolds;
+    }
     if (words.empty() || words[0] == "--help" || words[0] == "-h") {
       print_help(words.empty() ? std::cerr : std::cout);
       return words.empty() ? kExitUsage : kExitHolds;
@@ -61,7 +84,7 @@ int run_program(const std::vector<std::string>& words) {
     who += " " + words[0];
     OsRuntime runtime;
     CommandContext context{runtime, {words.begin() + 1, words.end()}, std::cout, std::cerr};
-    return command.run(context);
+    return run_within_memory(command, context);
   } catch (const ConfigError& error) {
     return report(who, error.what(), kExitUsage);
   } catch (const std::exception& error) {

@@ -14,20 +14,21 @@ namespace {
 struct SamplerFlags {
   SamplerOptions options;
   std::int64_t epoch = 0;
-  bool one_rank = false;  // only options.rank
+  int only_rank = -1;  // -1: all
   bool json = false;
 };
 
 // False when only help was asked for.
 bool parse(CommandContext& context, SamplerFlags& flags) {
   SamplerOptions& options = flags.options;
+  options.length = -1;  // must be given, so help shows none
   bool no_shuffle = false;
   Arguments arguments("ddproof sampler", "Prints which samples each rank draws in an epoch.");
   arguments.number("--length", options.length, 0, DistributedSampler::kMaxLength,
                    "samples in the data set");
   arguments.number("--world-size", options.replicas, 1, std::numeric_limits<int>::max(),
                    "ranks that share the data set");
-  arguments.number("--rank", options.rank, 0, std::numeric_limits<int>::max(),
+  arguments.number("--rank", flags.only_rank, 0, std::numeric_limits<int>::max(),
                    "print this rank only");
   arguments.number("--seed", options.seed, "of the order; its sum with the epoch counts");
   arguments.number("--epoch", flags.epoch, 0, std::numeric_limits<std::int64_t>::max(),
@@ -40,7 +41,6 @@ bool parse(CommandContext& context, SamplerFlags& flags) {
     throw ConfigError("--length is missing; pass the number of samples");
   }
   options.shuffle = !no_shuffle;
-  flags.one_rank = arguments.given("--rank");
   return true;
 }
 
@@ -63,20 +63,22 @@ void print_head(const DistributedSampler& sampler, std::ostream& out) {
 int sampler_command(CommandContext& context) {
   SamplerFlags flags;
   if (!parse(context, flags)) return kExitHolds;
-  const int first = flags.options.rank;
-  const int last = flags.one_rank ? first : flags.options.replicas - 1;
+  const bool all = flags.only_rank < 0;
+  const int first = all ? 0 : flags.only_rank;
+  const int last = all ? flags.options.replicas - 1 : first;
   for (int rank = first; rank <= last; ++rank) {
     flags.options.rank = rank;
     DistributedSampler sampler(flags.options);
     sampler.set_epoch(flags.epoch);
+    const IndexList indices = sampler.indices();  // before a word is printed: memory may not do
     if (flags.json && rank == first) print_head(sampler, context.out);
     if (flags.json) {
       context.out << (rank > first ? "," : "") << "{\"rank\":" << rank << ",\"indices\":[";
-      print_list(sampler.indices(), ",", context.out);
+      print_list(indices, ",", context.out);
       context.out << "]}";
     } else {
       context.out << "rank " << rank << ": ";
-      print_list(sampler.indices(), " ", context.out);
+      print_list(indices, " ", context.out);
       context.out << "\n";
     }
   }

@@ -30,6 +30,7 @@ struct Subcommand {
   const char* summary;  // one line for `ddproof --help`
   // Returns the exit status. Lets the errors of backends/api/error.h through: main.cc prints them.
   int (*run)(CommandContext& context);
+  const char* to_save_memory;  // what to do when there is not enough; empty: nothing helps
 };
 
 // The subcommands, each in the file of its name.

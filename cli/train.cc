@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -29,6 +30,7 @@ struct TrainCommand {
   DatasetFlags data;
   std::int64_t global_batch_size = 0;  // 0: the batch size is per rank
   double bucket_cap_mb = 25;
+  double timeout_seconds = 1800;  // PyTorch's
   std::string metrics;
   bool json = false;
   TrainOptions train;
@@ -65,6 +67,8 @@ void declare_run_flags(Arguments& arguments, TrainCommand& command) {
                    "steps; 0: at the end of each epoch and of the run");
   arguments.flag("--resume", train.resume, "go on from the checkpoint, if there is one");
   arguments.text("--metrics", command.metrics, "write one JSON line per step to this file");
+  arguments.number("--timeout", command.timeout_seconds, 1e-3, 1e6,
+                   "seconds that a rank waits for the others: to meet, and in each collective");
   arguments.flag("--json", command.json, "print the result as JSON");
 }
 
@@ -220,6 +224,8 @@ class TrainProgram {
   }
 
  private:
+  Duration timeout() const { return Duration(std::llround(command_.timeout_seconds * 1e9)); }
+
   bool launched(const Backend& backend) const {
     return backend.joins_processes() && environment_.distributed;
   }
@@ -266,6 +272,7 @@ class TrainProgram {
     }
     outcome.world = backend.run_world({.world_size = outcome.world_size,
                                        .seed = command_.train.seed,
+                                       .timeout = timeout(),
                                        .files = &context_.runtime.files()},
                                       [&](RankContext& rank) {
                                         const TrainSummary summary =
@@ -276,10 +283,11 @@ class TrainProgram {
   }
 
   bool run_launched(Backend& backend, Outcome& outcome) {
-    Rendezvous rendezvous(context_.runtime, environment_, std::chrono::minutes(5));
+    Rendezvous rendezvous(context_.runtime, environment_, timeout());
     const std::unique_ptr<ProcessGroup> group =
         backend.join({.rank = environment_.rank,
                       .world_size = environment_.world_size,
+                      .timeout = timeout(),
                       .store_host = rendezvous.store_host()},
                      context_.runtime, rendezvous.store());
     outcome.summary = train_rank(group.get(), context_.runtime);

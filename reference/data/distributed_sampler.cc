@@ -89,7 +89,8 @@ IndexList DistributedSampler::indices(std::int64_t position) const {
     }
     return IndexList(draw<std::int64_t>(position));
   } catch (const std::bad_alloc&) {
-    throw ConfigError(fmt::format("sampler length {}: not enough memory for its order", length));
+    throw ResourceError(fmt::format(
+        "sampler length {}: not enough memory for its order; lower the length", length));
   }
 }
 

@@ -80,7 +80,7 @@ class DistributedSampler {
   // This rank's samples of the epoch, from `position` on. The list has remaining(position) entries.
   // Takes at most 8 bytes a sample of the data set while it runs.
   // Throws ConfigError when position < 0, or when nothing is left (position >= length > 0): then
-  // the next epoch begins, at position 0. Throws ConfigError when the memory is not there.
+  // the next epoch begins, at position 0. Throws ResourceError when the memory is not there.
   IndexList indices(std::int64_t position = 0) const;
 
   // Equal on two ranks exactly when they draw from the same order: a text of all options but the

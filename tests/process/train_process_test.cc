@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "simulator/sanitizers.h"
 #include "tests/process/idx_files.h"
 #include "tests/process/launched.h"
 #include "tests/support/temporary_folder.h"
@@ -144,6 +148,35 @@ TEST_F(TrainProgram, ACheckpointDirectoryThatCannotBeWrittenEndsEveryRankAtTheSt
   }
 }
 
+TEST_F(TrainProgram, TooLittleMemoryIsSaidInWords) {
+#if defined(DDPROOF_SIM_ASAN) || defined(DDPROOF_SIM_TSAN)
+  GTEST_SKIP() << "the sanitizer itself takes more address space";
+#endif
+  constexpr int kImages = 6 << 16;  // of 28x28 bytes: 300 MB, in a file without blocks
+  const std::string path = folder_ + "/train-images-idx3-ubyte";
+  const char header[] = {0, 0, 8, 3, 0, 6, 0, 0, 0, 0, 0, 28, 0, 0, 0, 28};
+  std::ofstream(path, std::ios::binary).write(header, sizeof header);
+  std::filesystem::resize_file(path, sizeof header + std::uintmax_t{kImages} * 28 * 28);
+  Launched run({"sh", "-c",
+                "ulimit -v 250000; exec '" + std::string(DDPROOF_PROGRAM) + "' train --data '" +
+                    folder_ + "'"},
+               kNotLaunched);
+  EXPECT_EQ(run.wait(), 3);
+  EXPECT_EQ(run.err(), "ddproof train: not enough memory; lower --world-size or --batch-size\n");
+}
+
+TEST_F(TrainProgram, TheTimeoutBoundsHowLongRanksWaitToMeet) {
+  Launched run(run_script({"--nproc-per-node", "2"}, "[ $RANK = 1 ] && exec sleep 1000; exec '" +
+                                                         std::string(DDPROOF_PROGRAM) +
+                                                         "' train --backend gloo --data '" +
+                                                         folder_ + "' --timeout 0.25"));
+  EXPECT_EQ(run.wait(), 3);
+  EXPECT_NE(run.err().find("[rank 0] ddproof train: rank 0/2 [gloo] join: rank 1 did not come "
+                           "within 250 ms; "),
+            std::string::npos)
+      << run.err();
+}
+
 TEST_F(TrainProgram, WithoutALauncherItTrainsAlone) {
   for (const char* backend : {"single", "gloo"}) {
     LaunchedOptions options = kNotLaunched;
@@ -191,6 +224,7 @@ TEST_F(TrainProgram, WrongUseIsRefusedWithOneLine) {
        2,
        "--backend sim lives in one process, but WORLD_SIZE is 2; use --backend gloo"},
       {{"--batch-size", "0"}, {}, 2, "--batch-size"},
+      {{"--timeout", "0"}, {}, 2, "--timeout: \"0\" is not allowed"},
       {{"--batch-size", "4", "--global-batch-size", "8"},
        {},
        2,

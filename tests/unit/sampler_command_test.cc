@@ -7,6 +7,7 @@
 #include "backends/api/error.h"
 #include "backends/local/os_runtime.h"
 #include "cli/subcommand.h"
+#include "simulator/sanitizers.h"
 
 namespace ddproof {
 namespace {
@@ -62,6 +63,25 @@ TEST(SamplerCommand, JsonOfMoreRanksThanSamples) {
   const auto json = nlohmann::json::parse(
       output_of({"--length", "1", "--world-size", "2", "--rank", "1", "--drop-last", "--json"}));
   EXPECT_EQ(json["ranks"], nlohmann::json::parse(R"([{"rank": 1, "indices": []}])"));
+}
+
+TEST(SamplerCommand, PrintsNothingWhenMemoryDoesNotDo) {
+#if defined(DDPROOF_SIM_ASAN) || defined(DDPROOF_SIM_TSAN)
+  GTEST_SKIP() << "the sanitizer ends the program";
+#endif
+  OsRuntime runtime;
+  std::ostringstream out;
+  std::ostringstream err;
+  CommandContext context{
+      runtime, {"--length", "1099511627776", "--world-size", "2", "--no-shuffle"}, out, err};
+  try {
+    sampler_command(context);
+    FAIL() << "no error";
+  } catch (const ResourceError& error) {
+    EXPECT_STREQ(error.what(),
+                 "sampler length 1099511627776: not enough memory for its order; lower the length");
+  }
+  EXPECT_EQ(out.str(), "");
 }
 
 TEST(SamplerCommand, RefusesBadSettings) {
