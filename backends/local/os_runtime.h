@@ -17,7 +17,7 @@
 
 namespace ddproof {
 
-class OsRuntime final : public Runtime {
+class OsRuntime : public Runtime {
  public:
   explicit OsRuntime(std::uint64_t seed = 0);
   ~OsRuntime() override;

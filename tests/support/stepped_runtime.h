@@ -5,25 +5,13 @@
 
 namespace ddproof {
 
-class SteppedRuntime final : public Runtime {
+class SteppedRuntime final : public OsRuntime {
  public:
   void advance(Duration duration) { now_ += duration; }
-
   TimePoint now() const override { return now_; }
-  Duration wall_clock() const override { return os_.wall_clock(); }
-  void sleep_for(Duration duration) override { os_.sleep_for(duration); }
-  void charge(Duration compute_cost) override { os_.charge(compute_cost); }
-  std::unique_ptr<Task> spawn(std::string name, std::function<void()> body) override {
-    return os_.spawn(std::move(name), std::move(body));
-  }
-  std::unique_ptr<Monitor> make_monitor() override { return os_.make_monitor(); }
-  std::uint64_t random_u64() override { return os_.random_u64(); }
-  FileSystem& files() override { return os_.files(); }
-  const Environment& environment() const override { return os_.environment(); }
 
  private:
-  OsRuntime os_;
-  TimePoint now_ = os_.now();
+  TimePoint now_ = OsRuntime::now();
 };
 
 }  // namespace ddproof
