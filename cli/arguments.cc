@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "backends/api/error.h"
-#include "cli/suggest.h"
+#include "backends/api/suggest.h"
 
 namespace ddproof {
 namespace {

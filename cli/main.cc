@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "backends/api/error.h"
+#include "backends/api/suggest.h"
 #include "backends/local/os_descriptors.h"
 #include "backends/local/os_runtime.h"
 #include "cli/subcommand.h"
-#include "cli/suggest.h"
 
 namespace ddproof {
 namespace {

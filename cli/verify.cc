@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "backends/api/error.h"
+#include "backends/api/suggest.h"
 #include "backends/registry/registry.h"
 #include "cli/arguments.h"
 #include "cli/dataset.h"
 #include "cli/subcommand.h"
-#include "cli/suggest.h"
 #include "properties/equivalence.h"
 #include "properties/suite.h"
 #include "reference/model/models.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/api/error.h"
-#include "cli/suggest.h"
+#include "backends/api/suggest.h"
 
 namespace ddproof {
 namespace {

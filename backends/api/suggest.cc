@@ -1,4 +1,4 @@
-#include "cli/suggest.h"
+#include "backends/api/suggest.h"
 
 #include <algorithm>
 
