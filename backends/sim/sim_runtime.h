@@ -36,6 +36,9 @@ class SimRuntime final : public Runtime {
   FileSystem& files() override { return files_; }
   const Environment& environment() const override { return environment_; }
 
+  // This rank crashes or hangs here, as it would by a fault; at kLives nothing happens.
+  void meet(sim::RankFate fate);
+
  private:
   class MapEnvironment final : public Environment {
    public:
