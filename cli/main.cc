@@ -25,6 +25,8 @@ std::vector<Subcommand> subcommands() {
       {"train", "train a model on one device or as the ranks of a world", train_command,
        "lower --world-size or --batch-size"},
       {"sampler", "print which samples each rank draws", sampler_command, "lower --length"},
+      {"scenario", "run what files say that ranks do, and compare the verdict", scenario_command,
+       "lower world_size or count in the files"},
       {"verify", "run the properties on a backend and say what holds", verify_command,
        "lower --world-size"},
   };

@@ -37,6 +37,7 @@ struct Subcommand {
 int backends_command(CommandContext& context);
 int run_command(CommandContext& context);
 int sampler_command(CommandContext& context);
+int scenario_command(CommandContext& context);
 int train_command(CommandContext& context);
 int verify_command(CommandContext& context);
 

@@ -1,0 +1,95 @@
+#include "properties/scenario/call_buffers.h"
+
+#include "backends/api/check.h"
+#include "properties/scenario/elements.h"
+
+namespace ddproof::scenario {
+namespace {
+
+struct Sizes {
+  std::int64_t input = 0;
+  std::int64_t output = 0;
+};
+
+Sizes sizes_of(const CallStep& call, bool is_root, int world_size) {
+  const std::int64_t one = call.count;
+  const std::int64_t all = call.count * world_size;
+  switch (call.op) {
+    case Op::kAllReduce:
+    case Op::kBroadcast:
+    case Op::kReduce:
+    case Op::kSend: return {reach(call.layout), 0};
+    case Op::kRecv: return {0, reach(call.layout)};
+    case Op::kAllGather: return {one, all};
+    case Op::kReduceScatter: return {all, one};
+    case Op::kGather: return {one, is_root ? all : 0};
+    case Op::kScatter: return {is_root ? all : 0, one};
+    case Op::kAllToAll: return {all, all};
+    case Op::kBarrier:
+    case Op::kMonitoredBarrier: return {};
+  }
+  DDPROOF_CHECK(false);
+}
+
+}  // namespace
+
+std::int64_t reach(const Layout& layout) {
+  if (layout.count() == 0) return 0;
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < layout.sizes().size(); ++i) {
+    last += (layout.sizes()[i] - 1) * layout.strides()[i];
+  }
+  return last + 1;
+}
+
+CallBuffers::CallBuffers(const CallStep& call, int rank, int world_size)
+    : call_(call), is_root_(rank == call.root) {
+  const Sizes sizes = sizes_of(call, is_root_, world_size);
+  const std::size_t width = ElementType(call.dtype).size();
+  input_.resize(static_cast<std::size_t>(sizes.input) * width);
+  output_.resize(static_cast<std::size_t>(sizes.output) * width);
+  const std::vector<double> own{static_cast<double>(rank + 1)};
+  fill(dense(input_), call.value.empty() ? own : call.value);
+}
+
+Buffer CallBuffers::dense(std::vector<std::byte>& memory) const {
+  const auto count = static_cast<std::int64_t>(memory.size() / ElementType(call_.dtype).size());
+  return Buffer(memory.data(), call_.dtype, Layout(count));
+}
+
+Buffer CallBuffers::shaped(std::vector<std::byte>& memory) const {
+  return Buffer(memory.data(), call_.dtype, call_.layout);
+}
+
+WorkPtr CallBuffers::submit(ProcessGroup& group, CallSite site) {
+  const CallOptions options{.label = call_.label, .timeout = call_.timeout};
+  const int root = call_.root;
+  const ReduceOp op = call_.reduce;
+  switch (call_.op) {
+    case Op::kAllReduce: return group.all_reduce(shaped(input_), op, options, site);
+    case Op::kBroadcast: return group.broadcast(shaped(input_), root, options, site);
+    case Op::kReduce: return group.reduce(shaped(input_), root, op, options, site);
+    case Op::kAllGather: return group.all_gather(dense(input_), dense(output_), options, site);
+    case Op::kReduceScatter:
+      return group.reduce_scatter(dense(input_), dense(output_), op, options, site);
+    case Op::kGather: return group.gather(dense(input_), dense(output_), root, options, site);
+    case Op::kScatter: return group.scatter(dense(input_), dense(output_), root, options, site);
+    case Op::kAllToAll: return group.all_to_all(dense(input_), dense(output_), options, site);
+    case Op::kSend: return group.send(shaped(input_), call_.peer, call_.tag, options, site);
+    case Op::kRecv: return group.recv(shaped(output_), call_.peer, call_.tag, options, site);
+    case Op::kBarrier: return group.barrier(options, site);
+    case Op::kMonitoredBarrier: return group.monitored_barrier(call_.wait_all_ranks, options, site);
+  }
+  DDPROOF_CHECK(false);
+}
+
+ConstBuffer CallBuffers::result() const {
+  const bool in_place =
+      call_.op == Op::kAllReduce || call_.op == Op::kBroadcast || call_.op == Op::kReduce;
+  const std::vector<std::byte>& memory = in_place ? input_ : output_;
+  if (call_.op == Op::kReduce && !is_root_) return {};
+  const auto count = static_cast<std::int64_t>(memory.size() / ElementType(call_.dtype).size());
+  return ConstBuffer(memory.data(), call_.dtype, Layout(count));
+}
+
+}  // namespace ddproof::scenario

@@ -1,0 +1,162 @@
+#include "properties/scenario/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "backends/api/error.h"
+#include "backends/api/list_of.h"
+#include "properties/scenario/program_run.h"
+
+namespace ddproof::scenario {
+namespace {
+
+// What one rank's error says.
+struct RankError {
+  Outcome outcome = Outcome::kPasses;
+  std::vector<int> culprits;
+  std::string text;
+};
+
+Outcome outcome_of(CommErrorKind kind) {
+  switch (kind) {
+    case CommErrorKind::kTimeout: return Outcome::kTimeout;
+    case CommErrorKind::kPeerLost: return Outcome::kLostRank;
+    case CommErrorKind::kMismatch: return Outcome::kMismatch;
+    case CommErrorKind::kDeadlock: return Outcome::kDeadlock;
+    case CommErrorKind::kUnsupported:
+    case CommErrorKind::kAborted: return Outcome::kError;
+  }
+  return Outcome::kError;
+}
+
+RankError read_error(int rank, const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const CommError& e) {
+    return {outcome_of(e.kind()), e.culprits(), e.what()};
+  } catch (const WrongResult& e) {
+    return {Outcome::kWrongResult, {rank}, e.what()};
+  } catch (const std::exception& e) {
+    return {Outcome::kError, {rank}, e.what()};
+  } catch (...) {
+    return {Outcome::kError, {rank}, "an exception that is no std::exception"};
+  }
+}
+
+std::vector<int> ranks_with(const sim::Report& report, sim::RankOutcome outcome) {
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
+    if (report.ranks[rank].outcome == outcome) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
+}
+
+// The ranks whose digest is not that of the first rank that has one.
+std::vector<int> diverging(const std::vector<std::optional<std::uint64_t>>& digests) {
+  std::optional<std::uint64_t> first;
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < digests.size(); ++rank) {
+    if (!digests[rank]) continue;
+    if (!first) first = digests[rank];
+    if (*digests[rank] != *first) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
+}
+
+// The errors of one outcome as a verdict: the text of the lowest rank; for what ranks did wrong by
+// themselves, all of them.
+Verdict merge(const std::vector<RankError>& errors, Outcome outcome) {
+  Verdict verdict{outcome, {}, ""};
+  const bool own = outcome == Outcome::kError || outcome == Outcome::kWrongResult;
+  for (const RankError& error : errors) {
+    if (error.outcome != outcome) continue;
+    if (verdict.text.empty()) verdict.text = error.text;
+    if (own || verdict.culprits.empty()) {
+      verdict.culprits.insert(verdict.culprits.end(), error.culprits.begin(), error.culprits.end());
+    }
+  }
+  return verdict;
+}
+
+// "x" after "; " where there is something before it.
+void append(std::string& text, const std::string& more) {
+  if (!text.empty()) text += "; ";
+  text += more;
+}
+
+}  // namespace
+
+Verdict judge(const sim::Report& report, const std::vector<std::optional<std::uint64_t>>& digests) {
+  if (report.verdict == sim::Verdict::kEventLimit) {
+    return {Outcome::kLivelock, {}, report.verdict_text};
+  }
+  std::vector<RankError> errors;
+  for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
+    const std::exception_ptr& error = report.ranks[rank].error;
+    if (error) errors.push_back(read_error(static_cast<int>(rank), error));
+  }
+  const auto has = [&](Outcome outcome) {
+    return std::ranges::any_of(errors, [&](const auto& e) { return e.outcome == outcome; });
+  };
+  for (const Outcome own : {Outcome::kWrongResult, Outcome::kError}) {
+    if (has(own)) return merge(errors, own);
+  }
+  const std::vector<int> crashed = ranks_with(report, sim::RankOutcome::kCrashed);
+  if (!crashed.empty()) {
+    return {Outcome::kLostRank, crashed,
+            has(Outcome::kLostRank) ? merge(errors, Outcome::kLostRank).text
+                                    : list_of(crashed) + " crashed"};
+  }
+  for (const Outcome told : {Outcome::kMismatch, Outcome::kTimeout}) {
+    if (has(told)) return merge(errors, told);
+  }
+  if (report.verdict == sim::Verdict::kDeadlock) {
+    return {Outcome::kDeadlock, report.verdict_culprits, report.verdict_text};
+  }
+  if (has(Outcome::kLostRank)) return merge(errors, Outcome::kLostRank);
+  const std::vector<int> hung = ranks_with(report, sim::RankOutcome::kHung);
+  if (!hung.empty()) return {Outcome::kLostRank, hung, list_of(hung) + " hung"};
+  const std::vector<int> apart = diverging(digests);
+  if (!apart.empty()) {
+    return {Outcome::kDivergence, apart,
+            list_of(apart) +
+                ": parameters or momentum are not those of the first rank that "
+                "trained"};
+  }
+  return {};
+}
+
+std::string describe(const Verdict& verdict) {
+  const std::string& name = outcome_names()[static_cast<std::size_t>(verdict.outcome)];
+  if (verdict.culprits.empty()) return name;
+  return name + " by " + list_of(verdict.culprits);
+}
+
+std::string difference(const Expectation& expected, const Verdict& verdict,
+                       std::int64_t guarded_works) {
+  std::string text;
+  if (verdict.outcome != expected.outcome) {
+    append(text, fmt::format("expected {}, saw {}",
+                             outcome_names()[static_cast<std::size_t>(expected.outcome)],
+                             describe(verdict)));
+  } else if (expected.culprits && verdict.culprits != *expected.culprits) {
+    const auto named = [](const std::vector<int>& ranks) {
+      return ranks.empty() ? std::string("no rank") : list_of(ranks);
+    };
+    append(text, fmt::format("expected the culprits to be {}, saw {}", named(*expected.culprits),
+                             named(verdict.culprits)));
+  }
+  for (const std::string& part : expected.operation) {
+    if (verdict.text.find(part) != std::string::npos) continue;
+    append(text, fmt::format("expected the verdict to name \"{}\"", part));
+  }
+  if (expected.guarded_works && guarded_works != *expected.guarded_works) {
+    append(text, fmt::format("expected a guard's work to run {} times, saw {}",
+                             *expected.guarded_works, guarded_works));
+  }
+  return text;
+}
+
+}  // namespace ddproof::scenario

@@ -1,0 +1,210 @@
+#include "properties/scenario/parse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "backends/api/error.h"
+#include "properties/scenario/json_node.h"
+#include "properties/scenario/parse_steps.h"
+#include "simulator/time.h"
+
+namespace ddproof::scenario {
+namespace {
+
+constexpr int kRunsMax = 1'000'000;
+constexpr std::uint64_t kEventsDefault = 100'000'000;
+// Measured with a barrier and an all_reduce of 10,000 checked ranks.
+constexpr std::int64_t kRankKilobytes = 265;
+
+int parse_world_size(const JsonNode& node) {
+  const auto size = node.whole_number();
+  if (size && *size > kWorldSizeMax && *size < 1'000'000'000) {
+    node.fail(
+        fmt::format("is {}, which needs about {} MB and {} memory mappings, of which a "
+                    "process has 65530; allowed: 1 to {}",
+                    *size, *size * kRankKilobytes / 1000, *size * 6, kWorldSizeMax));
+  }
+  return static_cast<int>(node.whole(1, kWorldSizeMax));
+}
+
+Duration parse_timeout(const JsonNode& node) {
+  const Duration timeout = node.duration();
+  if (timeout == Duration::zero()) node.refuse("more than 0");
+  return timeout;
+}
+
+void parse_link(JsonObject& network, const std::string& name, sim::LinkClass& link) {
+  const auto node = network.find(name);
+  if (!node) return;
+  JsonObject object(*node);
+  if (const auto latency = object.find("latency")) link.latency = latency->duration().count();
+  if (const auto rate = object.find("bytes_per_second")) {
+    link.bytes_per_second = static_cast<std::uint64_t>(rate->whole(1, 1'000'000'000'000'000));
+  }
+  object.finish();
+}
+
+void parse_network(JsonObject& top, Scenario& scenario) {
+  scenario.same_node = sim::NetworkOptions{}.same_node;
+  scenario.across_nodes = sim::NetworkOptions{}.across_nodes;
+  const auto node = top.find("network");
+  if (!node) return;
+  JsonObject network(*node);
+  parse_link(network, "same_node", scenario.same_node);
+  parse_link(network, "across_nodes", scenario.across_nodes);
+  network.finish();
+}
+
+void parse_schedules(JsonObject& top, Scenario& scenario) {
+  const auto node = top.find("schedules");
+  if (!node) {
+    scenario.schedules = {Schedule{}};
+    return;
+  }
+  for (const JsonNode& element : node->elements()) {
+    JsonObject object(element);
+    Schedule schedule;
+    schedule.scheduler =
+        static_cast<SchedulerKind>(object.require("scheduler").choice(scheduler_names()));
+    if (const auto runs = object.find("runs")) {
+      schedule.runs = static_cast<int>(runs->whole(1, kRunsMax));
+    }
+    if (schedule.scheduler == SchedulerKind::kPct) {
+      if (const auto depth = object.find("depth")) {
+        schedule.depth = static_cast<int>(depth->whole(1, 100));
+      }
+      if (const auto steps = object.find("steps")) {
+        schedule.steps = static_cast<std::uint64_t>(steps->whole(1, 1'000'000'000));
+      }
+    }
+    object.finish();
+    scenario.schedules.push_back(schedule);
+  }
+  if (scenario.schedules.empty()) node->fail("is empty; allowed: one schedule or more");
+}
+
+void parse_faults(JsonObject& top, Scenario& scenario) {
+  const auto node = top.find("faults");
+  if (!node) return;
+  for (const JsonNode& element : node->elements()) {
+    const std::string text = element.text();
+    try {
+      const sim::Fault fault = sim::parse_fault(text);
+      sim::check_fault_plan({fault}, scenario.world_size);
+      scenario.faults.push_back(fault);
+    } catch (const std::invalid_argument& error) {
+      element.fail(std::string("is no fault: ") + error.what());
+    }
+  }
+}
+
+// "*" stands for the ranks that no other program names.
+void parse_programs(JsonObject& top, Scenario& scenario) {
+  JsonObject programs(top.require("programs"));
+  const StepContext context{scenario.world_size, scenario.ranks_per_node};
+  std::optional<Program> others;
+  for (const auto& [key, node] : programs.members()) {
+    Program program;
+    try {
+      program.ranks = RankSet::parse(key, scenario.world_size, "rank");
+    } catch (const ConfigError& error) {
+      programs.node().fail(std::string("has a wrong key: ") + error.what());
+    }
+    program.steps = parse_steps(node, context);
+    if (key == "*") {
+      others = std::move(program);
+      continue;
+    }
+    for (const Program& earlier : scenario.programs) {
+      if (const auto rank = earlier.ranks.overlap(program.ranks)) {
+        node.fail(fmt::format("names rank {}, which has a program already", *rank));
+      }
+    }
+    scenario.programs.push_back(std::move(program));
+  }
+  if (others) {
+    scenario.programs.push_back(std::move(*others));
+    return;
+  }
+  for (int rank = 0; rank < scenario.world_size; ++rank) {
+    const auto has = [rank](const Program& program) { return program.ranks.contains(rank); };
+    if (std::ranges::any_of(scenario.programs, has)) continue;
+    programs.node().fail(
+        fmt::format("has none for rank {}; add it, or \"*\" for all others", rank));
+  }
+}
+
+void require_few_steps(const JsonNode& programs, const Scenario& scenario) {
+  std::int64_t steps = 0;
+  for (int rank = 0; rank < scenario.world_size; ++rank) {
+    steps = sim::add_time(steps, count_steps(scenario.program_of(rank), scenario.world_size));
+  }
+  if (steps <= kStepsMax) return;
+  programs.fail(fmt::format("take up to {} steps over all ranks, repeats unrolled; allowed: {}",
+                            steps, kStepsMax));
+}
+
+void parse_expectation(JsonObject& top, Scenario& scenario) {
+  JsonObject object(top.require("expect"));
+  Expectation& expect = scenario.expect;
+  expect.outcome = static_cast<Outcome>(object.require("outcome").choice(outcome_names()));
+  if (const auto culprits = object.find("culprits")) {
+    expect.culprits.emplace();
+    for (const JsonNode& rank : culprits->elements()) {
+      expect.culprits->push_back(static_cast<int>(rank.whole(0, scenario.world_size - 1)));
+    }
+    std::ranges::sort(*expect.culprits);
+  }
+  if (const auto operation = object.find("operation")) {
+    if (operation->is_list()) {
+      for (const JsonNode& part : operation->elements()) expect.operation.push_back(part.text());
+    } else {
+      expect.operation.push_back(operation->text());
+    }
+  }
+  if (const auto works = object.find("guarded_works")) {
+    expect.guarded_works = works->whole(0, kStepsMax);
+  }
+  object.finish();
+}
+
+std::string base_name(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+}  // namespace
+
+Scenario parse_scenario(std::string_view text, const std::string& file) {
+  const Json document = read_json(text, file);
+  JsonObject top(JsonNode(document, file, ""));
+  Scenario scenario;
+  scenario.file = base_name(file);
+  scenario.fact = top.require("fact").text();
+  if (const auto source = top.find("source")) scenario.source = source->text();
+  scenario.world_size = parse_world_size(top.require("world_size"));
+  if (const auto per_node = top.find("ranks_per_node")) {
+    scenario.ranks_per_node = static_cast<int>(per_node->whole(1, scenario.world_size));
+  }
+  if (const auto timeout = top.find("timeout")) scenario.timeout = parse_timeout(*timeout);
+  scenario.event_limit = kEventsDefault;
+  if (const auto limit = top.find("event_limit")) {
+    scenario.event_limit = static_cast<std::uint64_t>(limit->whole(1, 10'000'000'000));
+  }
+  if (const auto checked = top.find("checked")) scenario.checked = checked->boolean();
+  if (const auto wait = top.find("timeouts_end_deadlocks")) {
+    scenario.timeouts_end_deadlocks = wait->boolean();
+  }
+  parse_network(top, scenario);
+  parse_faults(top, scenario);
+  parse_schedules(top, scenario);
+  parse_programs(top, scenario);
+  parse_expectation(top, scenario);
+  top.finish();
+  require_few_steps(*top.find("programs"), scenario);
+  return scenario;
+}
+
+}  // namespace ddproof::scenario

@@ -1,0 +1,238 @@
+#include "properties/scenario/program_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <span>
+#include <utility>
+
+#include "backends/api/error.h"
+#include "backends/registry/simulated_world.h"
+#include "properties/scenario/call_buffers.h"
+#include "properties/scenario/elements.h"
+#include "reference/data/batch_reader.h"
+#include "reference/data/dataset.h"
+#include "reference/data/distributed_sampler.h"
+
+namespace ddproof::scenario {
+namespace {
+
+// The current exception, in a few words. A rank that dies unwinds by one that is not named here.
+std::string name_of_current_exception() {
+  try {
+    throw;
+  } catch (const CommError& error) {
+    return to_string(error.kind());
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "ended";
+  }
+}
+
+std::string with_rank(std::string path, int rank) {
+  constexpr std::string_view kPlace = "{rank}";
+  for (auto at = path.find(kPlace); at != std::string::npos; at = path.find(kPlace)) {
+    path.replace(at, kPlace.size(), std::to_string(rank));
+  }
+  return path;
+}
+
+// So many samples, each with its number as its value.
+class NumberedSamples final : public Dataset {
+ public:
+  explicit NumberedSamples(std::int64_t size) : size_(size) {}
+
+  std::int64_t size() const override { return size_; }
+  const Shape& sample_shape() const override { return shape_; }
+  int class_count() const override { return 1; }
+  std::int64_t read(std::int64_t index, std::span<float> values) const override {
+    values[0] = static_cast<float>(index);
+    return 0;
+  }
+
+ private:
+  std::int64_t size_;
+  Shape shape_{1};
+};
+
+// A value for a scope.
+template <class T>
+class Scoped {
+ public:
+  Scoped(T& variable, T value) : variable_(variable), before_(std::exchange(variable, value)) {}
+  ~Scoped() { variable_ = before_; }
+  Scoped(const Scoped&) = delete;
+  Scoped& operator=(const Scoped&) = delete;
+
+ private:
+  T& variable_;
+  T before_;
+};
+
+}  // namespace
+
+ProgramRun::ProgramRun(SharedRun& shared, RankContext& rank)
+    : shared_(shared), rank_(rank), number_(rank.group.rank()) {}
+
+void ProgramRun::run() {
+  run_steps(shared_.scenario.program_of(number_));
+  if (training_) shared_.digests[static_cast<std::size_t>(number_)] = training_->digest();
+}
+
+ProgramRun::Flow ProgramRun::run_steps(const Steps& steps) {
+  for (const Step& step : steps) {
+    if (run_step(step) == Flow::kExit) return Flow::kExit;
+  }
+  return Flow::kGoOn;
+}
+
+ProgramRun::Flow ProgramRun::run_step(const Step& step) {
+  const auto take = [&] {
+    return std::visit([&](const auto& action) { return act(step, action); }, step.action);
+  };
+  // A branch is told by the steps that it takes.
+  if (!shared_.tells || std::holds_alternative<IfStep>(step.action)) return take();
+  RankStory& story = shared_.stories[static_cast<std::size_t>(number_)];
+  const std::size_t line = story.size();
+  story.push_back({.begin = rank_.runtime.now().count(), .depth = depth_, .step = step.text});
+  try {
+    const Scoped<int> deeper(depth_, depth_ + 1);
+    const Flow flow = take();
+    story[line].end = rank_.runtime.now().count();
+    return flow;
+  } catch (...) {
+    const bool is_innermost = line + 1 == story.size();
+    story[line].outcome = is_innermost ? name_of_current_exception() : "failed";
+    story[line].end = rank_.runtime.now().count();
+    throw;
+  }
+}
+
+CallSite ProgramRun::site_of(const Site& site) const {
+  const std::string& file = site.file.empty() ? shared_.scenario.file : site.file;
+  return {file.c_str(), site.line, ""};
+}
+
+void ProgramRun::fail(const Step& step, const std::string& what) const {
+  throw WrongResult(fmt::format("rank {}/{} {}: {}", number_, rank_.group.size(), step.text, what));
+}
+
+ProgramRun::Flow ProgramRun::act(const Step& step, const CallStep& call) {
+  CallBuffers buffers(call, number_, rank_.group.size());
+  buffers.submit(rank_.group, site_of(call.site))->wait();
+  const ConstBuffer result = buffers.result();
+  if (result.count() == 0) return Flow::kGoOn;
+  result_ = element_at(result, 0);
+  if (call.expect.empty()) return Flow::kGoOn;
+  if (const auto wrong = difference(result, call.expect)) fail(step, *wrong);
+  return Flow::kGoOn;
+}
+
+ProgramRun::Flow ProgramRun::act(const Step& step, const PassTime& time) {
+  if (step.text.starts_with("sleep")) {
+    rank_.runtime.sleep_for(time.duration);
+  } else {
+    rank_.runtime.charge(time.duration);
+  }
+  return Flow::kGoOn;
+}
+
+ProgramRun::Flow ProgramRun::act(const Step&, const GuardStep& guard) {
+  const auto work = [&] {
+    rank_.runtime.charge(guard.work);
+    ++shared_.guarded_works;
+    if (!guard.failure.empty()) throw std::runtime_error(guard.failure);
+  };
+  const GuardContext context{&rank_.group, shared_.scenario.local_rank(number_)};
+  main_process_first(
+      context, guard.scope, work, [] {}, site_of(guard.site));
+  return Flow::kGoOn;
+}
+
+ProgramRun::Flow ProgramRun::act(const Step& step, const SamplerStep& sampler) {
+  DistributedSampler drawn({.length = sampler.length,
+                            .replicas = rank_.group.size(),
+                            .rank = number_,
+                            .shuffle = sampler.shuffle,
+                            .seed = sampler.seed,
+                            .drop_last = sampler.drop_last});
+  drawn.set_epoch(sampler.epoch);
+  const IndexList samples = drawn.indices(sampler.position);
+  if (sampler.expect && samples.to_vector() != *sampler.expect) {
+    fail(step, fmt::format("draws {}, expected {}", samples.to_vector(), *sampler.expect));
+  }
+  const NumberedSamples dataset(sampler.length);
+  BatchReader reader(
+      rank_.runtime, dataset, samples,
+      {.batch_size = sampler.batch_size, .drop_last = sampler.drop_last_batch, .prefetch = 0});
+  HostBatch batch;
+  const Scoped<std::int64_t> turn(turn_, 0);
+  const Scoped<std::int64_t> size(batch_size_, 0);
+  for (; reader.next(batch); ++turn_) {
+    batch_size_ = static_cast<std::int64_t>(batch.labels.size());
+    if (run_steps(sampler.each) == Flow::kExit) return Flow::kExit;
+  }
+  return Flow::kGoOn;
+}
+
+ProgramRun::Flow ProgramRun::act(const Step&, const TrainStep& train) {
+  if (!training_) training_ = std::make_unique<RankTraining>(rank_, shared_.seed);
+  if (train.batches.empty()) training_->step(batch_size_);
+  for (const std::int64_t batch : train.batches) training_->step(batch);
+  return Flow::kGoOn;
+}
+
+ProgramRun::Flow ProgramRun::act(const Step& step, const CheckpointStep& checkpoint) {
+  if (!training_) training_ = std::make_unique<RankTraining>(rank_, shared_.seed);
+  const std::string path = with_rank(checkpoint.path, number_);
+  if (checkpoint.save) {
+    training_->save(path, checkpoint.shared);
+    return Flow::kGoOn;
+  }
+  const std::int64_t steps = training_->load(path, checkpoint.shared);
+  if (checkpoint.expect_step && steps != *checkpoint.expect_step) {
+    fail(step, fmt::format("holds {} steps, expected {}", steps, *checkpoint.expect_step));
+  }
+  return Flow::kGoOn;
+}
+
+ProgramRun::Flow ProgramRun::act(const Step&, const RepeatStep& repeat) {
+  const Scoped<std::int64_t> turn(turn_, 0);
+  for (; turn_ < repeat.times; ++turn_) {
+    if (run_steps(repeat.steps) == Flow::kExit) return Flow::kExit;
+  }
+  return Flow::kGoOn;
+}
+
+ProgramRun::Flow ProgramRun::act(const Step&, const IfStep& branch) {
+  return run_steps(holds(branch.condition) ? branch.then : branch.otherwise);
+}
+
+ProgramRun::Flow ProgramRun::act(const Step&, const CrashStep&) {
+  meet_fate(rank_.runtime, sim::RankFate::kCrashes);
+  return Flow::kExit;
+}
+
+ProgramRun::Flow ProgramRun::act(const Step&, const HangStep&) {
+  meet_fate(rank_.runtime, sim::RankFate::kHangs);
+  return Flow::kExit;
+}
+
+ProgramRun::Flow ProgramRun::act(const Step&, const ExitStep&) { return Flow::kExit; }
+
+ProgramRun::Flow ProgramRun::act(const Step&, const ThrowStep& thrown) {
+  throw std::runtime_error(thrown.text);
+}
+
+bool ProgramRun::holds(const Condition& condition) const {
+  if (condition.ranks && !condition.ranks->contains(number_)) return false;
+  if (condition.local_ranks &&
+      !condition.local_ranks->contains(shared_.scenario.local_rank(number_))) {
+    return false;
+  }
+  if (condition.turns && !condition.turns->contains(turn_)) return false;
+  return !condition.result || result_ == condition.result;
+}
+
+}  // namespace ddproof::scenario

@@ -1,0 +1,82 @@
+// What the ranks of one run share, and one rank's way through its program.
+//
+// Threads: that of the run.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "backends/api/backend.h"
+#include "properties/scenario/rank_training.h"
+#include "properties/scenario/scenario.h"
+#include "properties/scenario/story.h"
+#include "simulator/fault.h"
+
+namespace ddproof::scenario {
+
+// A step's result is not what the scenario expects of it.
+class WrongResult : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct SharedRun {
+  SharedRun(const Scenario& run_scenario, std::uint64_t run_seed, bool tell)
+      : scenario(run_scenario),
+        seed(run_seed),
+        tells(tell),
+        stories(static_cast<std::size_t>(run_scenario.world_size)),
+        digests(static_cast<std::size_t>(run_scenario.world_size)) {}
+
+  const Scenario& scenario;
+  std::uint64_t seed;
+  bool tells;  // whether stories are kept
+  std::vector<RankStory> stories;
+  std::vector<std::optional<std::uint64_t>> digests;  // of the models of ranks that trained
+  std::int64_t guarded_works = 0;
+};
+
+class ProgramRun {
+ public:
+  ProgramRun(SharedRun& shared, RankContext& rank);
+
+  // Returns when the program has ended or exited. Throws what its steps throw.
+  void run();
+
+ private:
+  enum class Flow : std::uint8_t { kGoOn, kExit };
+
+  Flow run_steps(const Steps& steps);
+  Flow run_step(const Step& step);
+  Flow act(const Step& step, const CallStep& call);
+  Flow act(const Step& step, const PassTime& time);
+  Flow act(const Step& step, const GuardStep& guard);
+  Flow act(const Step& step, const SamplerStep& sampler);
+  Flow act(const Step& step, const TrainStep& train);
+  Flow act(const Step& step, const CheckpointStep& checkpoint);
+  Flow act(const Step& step, const RepeatStep& repeat);
+  Flow act(const Step& step, const IfStep& branch);
+  Flow act(const Step& step, const CrashStep&);
+  Flow act(const Step& step, const HangStep&);
+  Flow act(const Step& step, const ExitStep&);
+  Flow act(const Step& step, const ThrowStep& thrown);
+
+  bool holds(const Condition& condition) const;
+  CallSite site_of(const Site& site) const;
+  [[noreturn]] void fail(const Step& step, const std::string& what) const;
+
+  SharedRun& shared_;
+  RankContext& rank_;
+  int number_;                              // of this rank
+  std::unique_ptr<RankTraining> training_;  // once something trained
+  int depth_ = 0;
+  std::int64_t turn_ = 0;         // of the innermost loop
+  std::int64_t batch_size_ = 0;   // of the sampler's current batch
+  std::optional<double> result_;  // of the last call
+};
+
+}  // namespace ddproof::scenario

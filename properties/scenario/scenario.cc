@@ -1,0 +1,26 @@
+#include "properties/scenario/scenario.h"
+
+#include "backends/api/check.h"
+
+namespace ddproof::scenario {
+
+const std::vector<std::string>& outcome_names() {
+  static const std::vector<std::string> names = {"passes",       "deadlock",   "mismatch",
+                                                 "timeout",      "lost rank",  "error",
+                                                 "wrong result", "divergence", "livelock"};
+  return names;
+}
+
+const std::vector<std::string>& scheduler_names() {
+  static const std::vector<std::string> names = {"round robin", "random", "pct"};
+  return names;
+}
+
+const Steps& Scenario::program_of(int rank) const {
+  for (const Program& program : programs) {
+    if (program.ranks.contains(rank)) return program.steps;
+  }
+  DDPROOF_CHECK(false);
+}
+
+}  // namespace ddproof::scenario

@@ -1,0 +1,191 @@
+// A scenario: a world, what its ranks do, and what must come of it, as data. The form in files is
+// in README.md; parse.h reads it.
+//
+// Plain structs. The strings that calls borrow (sites) live in the scenario, which must outlive its
+// runs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "backends/api/call.h"
+#include "properties/scenario/rank_set.h"
+#include "reference/launch/main_process_first.h"
+#include "simulator/fault_plan.h"
+#include "simulator/network.h"
+
+namespace ddproof::scenario {
+
+struct Step;
+using Steps = std::vector<Step>;
+
+// Where a call is made; empty file: the scenario's own.
+struct Site {
+  std::string file;
+  int line = 1;
+};
+
+// A call on the process group. `count` is the number of elements of one rank's part: all_gather's
+// output, reduce_scatter's input and all_to_all's two buffers have world size times as many.
+struct CallStep {
+  Op op = Op::kBarrier;
+  DType dtype = DType::kFloat32;
+  std::int64_t count = 1;
+  Layout layout;  // in-place operations, send, recv
+  int root = 0;
+  int peer = 0;
+  std::uint32_t tag = 0;
+  ReduceOp reduce = ReduceOp::kSum;
+  bool wait_all_ranks = false;
+  std::string label;
+  Site site;
+  Duration timeout{0};         // 0: the scenario's
+  std::vector<double> value;   // the input's elements, over and over; empty: rank + 1
+  std::vector<double> expect;  // the result's elements, over and over; empty: not checked
+};
+
+// Time that passes: computing, or asleep. The simulator sees no difference.
+struct PassTime {
+  Duration duration{0};
+};
+
+// main_process_first: the work takes `work` and then fails, if `failure` is not empty.
+struct GuardStep {
+  GuardScope scope = GuardScope::kNode;
+  Duration work{0};
+  std::string failure;
+  Site site;
+};
+
+// The samples of this rank in one epoch, batch by batch; `each` runs once per batch.
+struct SamplerStep {
+  std::int64_t length = 0;
+  std::int64_t batch_size = 1;
+  bool shuffle = true;
+  bool drop_last = false;        // the sampler's: before the split
+  bool drop_last_batch = false;  // the loader's: after it
+  std::uint64_t seed = 0;
+  std::int64_t epoch = 0;
+  std::int64_t position = 0;
+  std::optional<std::vector<std::int64_t>> expect;  // this rank's samples
+  Steps each;
+};
+
+// One training step of the built-in model for each batch size given; without any, one step on the
+// sampler's batch.
+struct TrainStep {
+  std::vector<std::int64_t> batches;
+};
+
+// "{rank}" in `path` stands for the rank's number.
+struct CheckpointStep {
+  bool save = true;
+  bool shared = true;  // by all ranks together, through rank 0; else by this rank alone
+  std::string path;
+  std::optional<std::int64_t> expect_step;  // load: the number of training steps in it
+};
+
+struct RepeatStep {
+  std::int64_t times = 1;
+  Steps steps;
+};
+
+// All that are given must hold.
+struct Condition {
+  std::optional<RankSet> ranks;
+  std::optional<RankSet> local_ranks;
+  std::optional<RankSet> turns;  // of the innermost repeat or sampler: 0, 1, ...
+  std::optional<double> result;  // of this rank's last call: its first element
+};
+
+struct IfStep {
+  Condition condition;
+  Steps then;
+  Steps otherwise;
+};
+
+struct CrashStep {};  // the process dies
+struct HangStep {};   // it falls silent
+struct ExitStep {};   // the program returns
+struct ThrowStep {
+  std::string text;
+};
+
+using Action = std::variant<CallStep, PassTime, GuardStep, SamplerStep, TrainStep, CheckpointStep,
+                            RepeatStep, IfStep, CrashStep, HangStep, ExitStep, ThrowStep>;
+
+struct Step {
+  std::string text;  // what a story calls it: "all_reduce sum float32 [4]"
+  Action action;
+};
+
+enum class Outcome : std::uint8_t {
+  kPasses,
+  kDeadlock,     // ranks can never go on
+  kMismatch,     // ranks called different things
+  kTimeout,      // a call took longer than it may
+  kLostRank,     // a rank crashed or fell silent
+  kError,        // a rank's program or a call threw something else
+  kWrongResult,  // a step's result is not what it expects
+  kDivergence,   // ranks that trained hold different parameters
+  kLivelock,     // the event limit was reached
+};
+
+// "passes", "lost rank", ...; all of them, by number.
+const std::vector<std::string>& outcome_names();
+
+struct Expectation {
+  Outcome outcome = Outcome::kPasses;
+  std::optional<std::vector<int>> culprits;
+  std::vector<std::string> operation;         // each must stand in the verdict
+  std::optional<std::int64_t> guarded_works;  // how often a guard's work ran, over all ranks
+};
+
+enum class SchedulerKind : std::uint8_t { kRoundRobin, kRandom, kPct };
+
+// "round robin", "random", "pct"; by number.
+const std::vector<std::string>& scheduler_names();
+
+// So many runs; the first with the caller's seed, then one more each.
+struct Schedule {
+  SchedulerKind scheduler = SchedulerKind::kRandom;
+  int runs = 1;
+  int depth = 3;               // of kPct: see simulator/pct.h
+  std::uint64_t steps = 1000;  // of kPct
+};
+
+struct Program {
+  RankSet ranks;
+  Steps steps;
+};
+
+struct Scenario {
+  std::string file;  // its base name
+  std::string fact;
+  std::string source;
+  int world_size = 1;
+  int ranks_per_node = 0;  // 0: all on one node
+  Duration timeout = std::chrono::minutes(30);
+  std::uint64_t event_limit = 0;
+  bool checked = true;
+  bool timeouts_end_deadlocks = false;
+  sim::LinkClass same_node;
+  sim::LinkClass across_nodes;
+  sim::FaultPlan faults;
+  std::vector<Schedule> schedules;
+  std::vector<Program> programs;  // no rank is in two
+  Expectation expect;
+
+  int local_rank(int rank) const { return ranks_per_node == 0 ? rank : rank % ranks_per_node; }
+  int nodes() const {
+    return ranks_per_node == 0 ? 1 : (world_size + ranks_per_node - 1) / ranks_per_node;
+  }
+  // Every rank has one.
+  const Steps& program_of(int rank) const;
+};
+
+}  // namespace ddproof::scenario

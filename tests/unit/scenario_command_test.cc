@@ -1,0 +1,188 @@
+// The scenario subcommand: what it ends with, prints, and refuses; and that it sees every kind of
+// wrong expectation.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "backends/api/error.h"
+#include "backends/local/os_runtime.h"
+#include "cli/subcommand.h"
+#include "properties/scenario/parse.h"
+#include "properties/scenario/run.h"
+#include "tests/support/temporary_folder.h"
+
+namespace ddproof {
+namespace {
+
+struct Printed {
+  int status = -1;
+  std::string out;
+};
+
+Printed run(std::vector<std::string> arguments) {
+  OsRuntime runtime;
+  std::ostringstream out;
+  std::ostringstream err;
+  CommandContext context{runtime, std::move(arguments), out, err};
+  const int status = scenario_command(context);
+  return {status, out.str()};
+}
+
+// A barrier that rank 0 alone calls.
+std::string lone_barrier(const std::string& expect) {
+  return R"({"fact": "a lone barrier", "world_size": 2, "programs": {)"
+         R"("0": [{"do": "barrier"}, {"do": "all_reduce"}], "1": [{"do": "all_reduce"}]}, )"
+         R"("expect": )" +
+         expect + "}";
+}
+
+std::string wrong(const std::string& text) {
+  return run_scenario(scenario::parse_scenario(text, "x.json"), {}).wrong;
+}
+
+std::string outcome(const std::string& members) {
+  const std::string text = R"({"fact": "x", "expect": {"outcome": "passes"}, )" + members + "}";
+  return describe(run_scenario(scenario::parse_scenario(text, "x.json"), {}).verdict);
+}
+
+class ScenarioCommand : public ::testing::Test {
+ protected:
+  std::string file(const std::string& name, const std::string& text) {
+    const std::string path = folder_.path() + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ScenarioCommand, EndsWithOneWhenOneExpectationIsWrong) {
+  const std::string good = file("good.json", lone_barrier(R"({"outcome": "mismatch"})"));
+  const std::string bad = file("bad.json", lone_barrier(R"({"outcome": "passes"})"));
+  EXPECT_EQ(run({good}).status, kExitHolds);
+  const Printed both = run({"--seed", "7", bad, good});
+  EXPECT_EQ(both.status, kExitFailed);
+  EXPECT_NE(both.out.find("FAILED " + bad + ": a lone barrier\n"), std::string::npos) << both.out;
+  EXPECT_NE(both.out.find("  expected passes, saw mismatch\n  replay: ddproof scenario --explain "
+                          "--seed 7 " +
+                          bad + "\n"),
+            std::string::npos)
+      << both.out;
+  EXPECT_NE(both.out.find("holds  " + good), std::string::npos) << both.out;
+}
+
+TEST_F(ScenarioCommand, ExplainTellsWhatEachRankDidInVirtualTime) {
+  const std::string path = file("x.json", R"({"fact": "x", "world_size": 2, "ranks_per_node": 1,
+      "programs": {"0": [{"do": "compute", "for": "3 ms"}, {"do": "exit"}],
+                   "1": [{"do": "repeat", "times": 1, "steps": [{"do": "barrier"}]}]},
+      "expect": {"outcome": "deadlock", "culprits": [0]}})");
+  EXPECT_EQ(run({"--explain", path}).out,
+            "holds  " + path +
+                ": x\n"
+                "  deadlock by rank 0 at t=3 ms, 1 run, 0 messages\n"
+                "  deadlock at t=3 ms: rank 1 waits in barrier #1 at x.json:1 for rank 0; rank 0 "
+                "has returned\n"
+                "  rank 0 on node 0\n"
+                "          0 ns  compute 3 ms: done at 3 ms\n"
+                "          3 ms  exit\n"
+                "  rank 1 on node 1\n"
+                "          0 ns  repeat 1 times: failed at 3 ms\n"
+                "          0 ns    barrier: deadlock at 3 ms\n");
+}
+
+TEST_F(ScenarioCommand, JsonHasWhatTheTextSays) {
+  const std::string path = file("x.json", lone_barrier(R"({"outcome": "passes"})"));
+  const Printed printed = run({"--json", "--explain", path});
+  const auto json = nlohmann::json::parse(printed.out);
+  EXPECT_EQ(json.at("holds"), false);
+  EXPECT_EQ(json.at("outcome"), "mismatch");
+  EXPECT_EQ(json.at("culprits"), nlohmann::json::array());
+  EXPECT_EQ(json.at("failure"), "expected passes, saw mismatch");
+  EXPECT_EQ(json.at("replay"), "ddproof scenario --explain --seed 0 " + path);
+  EXPECT_EQ(json.at("ranks").at(1).at(0).at("outcome"), "mismatch");
+}
+
+TEST_F(ScenarioCommand, RefusesNoFileAndFilesThatCannotBeRead) {
+  EXPECT_THROW(run({}), ConfigError);
+  EXPECT_THROW(run({folder_.path() + "/missing.json"}), ConfigError);
+  EXPECT_THROW(run({folder_.path()}), ConfigError);
+  EXPECT_THROW(run({file("empty.json", "")}), ConfigError);
+}
+
+TEST(ScenarioRun, SeesEveryKindOfWrongExpectation) {
+  EXPECT_EQ(wrong(lone_barrier(R"({"outcome": "mismatch"})")), "");
+  EXPECT_EQ(wrong(lone_barrier(R"({"outcome": "timeout"})")), "expected timeout, saw mismatch");
+  EXPECT_EQ(wrong(lone_barrier(R"({"outcome": "mismatch", "culprits": [0]})")),
+            "expected the culprits to be rank 0, saw no rank");
+  EXPECT_EQ(wrong(lone_barrier(R"({"outcome": "mismatch", "operation": "barrier #2"})")),
+            "expected the verdict to name \"barrier #2\"");
+  EXPECT_EQ(wrong(lone_barrier(R"({"outcome": "mismatch", "guarded_works": 1})")),
+            "expected a guard's work to run 1 times, saw 0");
+}
+
+TEST(ScenarioRun, AFaultThatNeverStrikesIsWrong) {
+  const auto text = [](int operation) {
+    return R"({"fact": "x", "world_size": 2, "expect": {"outcome": "passes"}, "programs": {"*": []},
+               "faults": ["crash rank=1 operation=)" +
+           std::to_string(operation) + R"("]})";
+  };
+  EXPECT_EQ(wrong(text(999)), "the fault \"crash rank=1 operation=999\" took no effect");
+}
+
+TEST(ScenarioRun, NamesEveryOutcome) {
+  EXPECT_EQ(outcome(R"("world_size": 1, "programs": {"0": []})"), "passes");
+  EXPECT_EQ(outcome(R"("world_size": 2, "programs": {"0": [{"do": "barrier"}], "1": []})"),
+            "deadlock by rank 1");
+  EXPECT_EQ(outcome(R"("world_size": 2, "programs": {"0": [{"do": "all_reduce"}],
+                       "1": [{"do": "crash"}]})"),
+            "lost rank by rank 1");
+  EXPECT_EQ(outcome(R"("world_size": 2, "programs": {"0": [], "1": [{"do": "hang"}]})"),
+            "lost rank by rank 1");
+  EXPECT_EQ(outcome(R"("world_size": 2, "programs": {"0": [{"do": "barrier"}],
+                       "1": [{"do": "throw", "text": "x"}]})"),
+            "error by rank 1");
+  EXPECT_EQ(outcome(R"("world_size": 2, "programs": {"*": [{"do": "all_reduce", "expect": 4}]})"),
+            "wrong result by ranks 0, 1");
+  EXPECT_EQ(outcome(R"("world_size": 2, "event_limit": 1000, "programs": {"*": [
+                       {"do": "repeat", "times": 1000, "steps": [{"do": "barrier"}]}]})"),
+            "livelock");
+}
+
+// Rank 0 goes back to an older state of its own, which the others lack.
+TEST(ScenarioRun, RanksThatTrainedApartAreADivergence) {
+  EXPECT_EQ(outcome(R"("world_size": 3, "programs": {"*": [
+      {"do": "train", "batches": [2]},
+      {"do": "if", "ranks": "2", "then": [
+        {"do": "save_checkpoint", "path": "/old", "shared": false}]},
+      {"do": "train", "batches": [2]},
+      {"do": "if", "ranks": "2", "then": [
+        {"do": "load_checkpoint", "path": "/old", "shared": false, "expect_step": 1}]},
+      {"do": "train", "batches": [2]}]})"),
+            "divergence by rank 2");
+}
+
+TEST(ScenarioRun, SameSeedGivesTheSameDigestAndOthersDiffer) {
+  const auto digest = [](std::uint64_t seed) {
+    const std::string text = R"({"fact": "x", "world_size": 5, "expect": {"outcome": "passes"},
+        "programs": {"*": [{"do": "all_reduce", "count": 9}, {"do": "train", "batches": [1]}]}})";
+    return run_scenario(scenario::parse_scenario(text, "x.json"), {.seed = seed}).digest;
+  };
+  EXPECT_EQ(digest(1), digest(1));
+  EXPECT_NE(digest(1), digest(2));
+}
+
+TEST(ScenarioRun, StopsAtTheFirstRunThatIsNotAsExpected) {
+  const std::string text = R"({"fact": "x", "world_size": 2, "expect": {"outcome": "deadlock"},
+      "schedules": [{"scheduler": "round robin"}, {"scheduler": "random", "runs": 9}],
+      "programs": {"*": [{"do": "barrier"}]}})";
+  const auto result = run_scenario(scenario::parse_scenario(text, "x.json"), {.seed = 3});
+  EXPECT_EQ(result.wrong, "expected deadlock, saw passes");
+  EXPECT_EQ(result.runs, 1);
+  EXPECT_EQ(result.scheduler, "round robin");
+  EXPECT_EQ(result.seed, 3u);
+}
+
+}  // namespace
+}  // namespace ddproof

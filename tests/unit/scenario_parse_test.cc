@@ -1,0 +1,165 @@
+// Reading scenarios: what is accepted, and the one line that refuses everything else.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "backends/api/error.h"
+#include "properties/scenario/parse.h"
+
+namespace ddproof::scenario {
+namespace {
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_scenario(text, "x.json");
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+// With these members besides the least that a scenario needs.
+std::string with(const std::string& members) {
+  return R"({"fact": "x", "world_size": 4, "expect": {"outcome": "passes"}, )" + members + "}";
+}
+
+std::string program(const std::string& steps) {
+  return with(R"("programs": {"*": [)" + steps + "]}");
+}
+
+TEST(ScenarioFile, WithoutOptionsHasTheDefaults) {
+  const Scenario scenario = parse_scenario(program(R"({"do": "barrier"})"), "folder/x.json");
+  EXPECT_EQ(scenario.file, "x.json");
+  EXPECT_EQ(scenario.nodes(), 1);
+  EXPECT_EQ(scenario.timeout, std::chrono::minutes(30));
+  EXPECT_TRUE(scenario.checked);
+  ASSERT_EQ(scenario.schedules.size(), 1u);
+  EXPECT_EQ(scenario.program_of(3).size(), 1u);
+}
+
+TEST(ScenarioFile, TheStarStandsForTheRanksThatNobodyNames) {
+  const Scenario scenario =
+      parse_scenario(with(R"("programs": {"*": [], "0,3": [{"do": "barrier"}]})"), "x.json");
+  EXPECT_EQ(scenario.program_of(0).size(), 1u);
+  EXPECT_EQ(scenario.program_of(1).size(), 0u);
+  EXPECT_EQ(scenario.program_of(3).size(), 1u);
+}
+
+TEST(ScenarioFile, DurationsAreExact) {
+  const Scenario scenario = parse_scenario(
+      program(R"({"do": "sleep", "for": "0.1 s"}, {"do": "sleep", "for": "2.5 us"})"), "x.json");
+  const Steps& steps = scenario.program_of(0);
+  EXPECT_EQ(std::get<PassTime>(steps[0].action).duration, std::chrono::milliseconds(100));
+  EXPECT_EQ(std::get<PassTime>(steps[1].action).duration, Duration(2500));
+}
+
+TEST(ScenarioFile, ThatIsNoJsonIsRefused) {
+  EXPECT_EQ(refusal(""), "x.json: is empty; a scenario is a JSON object");
+  EXPECT_EQ(refusal(" \n"), "x.json: is empty; a scenario is a JSON object");
+  EXPECT_EQ(refusal("[]"), "x.json: the scenario is a list; allowed: an object");
+  EXPECT_TRUE(refusal("{\n  \"fact\": }").starts_with("x.json: line 2, column 11: no JSON: "))
+      << refusal("{\n  \"fact\": }");
+  EXPECT_EQ(refusal(R"({"world_size": 1e999})"),
+            "x.json: no JSON: number overflow parsing '1e999'");
+  EXPECT_EQ(refusal(R"({"fact": "x", "fact": "y"})"),
+            "x.json: the key \"fact\" stands twice in one object");
+}
+
+TEST(ScenarioFile, ThatIsHugeIsRefused) {
+  EXPECT_EQ(refusal(std::string(4194305, '[')),
+            "x.json: is 4194305 bytes; a scenario has at most 4194304");
+  EXPECT_EQ(refusal(std::string(1000000, '[')), "x.json: nested deeper than 32");
+  EXPECT_EQ(refusal(program(R"({"do": "repeat", "times": 1000000, "steps": [
+                {"do": "repeat", "times": 1000000, "steps": [{"do": "barrier"}]}]})")),
+            "x.json: programs take up to 8000004000000 steps over all ranks, repeats unrolled; "
+            "allowed: 10000000");
+  EXPECT_EQ(refusal(program(R"({"do": "all_reduce", "count": 268435456})")),
+            "x.json: programs.\"*\"[0] needs 4294967296 bytes over all ranks; allowed: 1073741824");
+  EXPECT_EQ(refusal(program(R"({"do": "reduce", "shape": [2], "strides": [268435456]})")),
+            "x.json: programs.\"*\"[0] needs 4294967312 bytes over all ranks; allowed: 1073741824");
+}
+
+TEST(ScenarioFile, WithAnUnknownNameIsRefusedWithTheNearest) {
+  EXPECT_EQ(refusal(with(R"("programs": {"*": []}, "time_out": "1 s")")),
+            "x.json: time_out is not known; allowed: fact, source, world_size, ranks_per_node, "
+            "timeout, event_limit, checked, timeouts_end_deadlocks, network, faults, schedules, "
+            "programs, expect; did you mean \"timeout\"?");
+  EXPECT_EQ(refusal(program(R"({"do": "barrier", "labl": "x"})")),
+            "x.json: programs.\"*\"[0].labl is not known; allowed: do, label, timeout, at; did you "
+            "mean \"label\"?");
+  EXPECT_TRUE(refusal(program(R"({"do": "barier"})")).ends_with("; did you mean \"barrier\"?"));
+  EXPECT_EQ(refusal(program(R"({"label": "x"})")), "x.json: programs.\"*\"[0] lacks \"do\"");
+}
+
+TEST(ScenarioFile, WithAWrongNumberOrTypeIsRefused) {
+  EXPECT_EQ(refusal(program(R"({"do": "all_reduce", "count": -3})")),
+            "x.json: programs.\"*\"[0].count is -3; allowed: 0 to 268435456");
+  EXPECT_EQ(refusal(program(R"({"do": "all_reduce", "count": "3"})")),
+            "x.json: programs.\"*\"[0].count is \"3\"; allowed: 0 to 268435456");
+  EXPECT_EQ(refusal(program(R"({"do": "all_reduce", "dtype": "int8", "value": 128})")),
+            "x.json: programs.\"*\"[0].value is 128; allowed: what int8 holds");
+  EXPECT_EQ(refusal(program(R"({"do": "broadcast", "root": 4})")),
+            "x.json: programs.\"*\"[0].root is 4; allowed: 0 to 3");
+  EXPECT_EQ(refusal(program(R"("barrier")")),
+            "x.json: programs.\"*\"[0] is \"barrier\"; allowed: an object");
+  EXPECT_EQ(refusal(program(R"({"do": "sleep", "for": "-1 s"})")),
+            "x.json: programs.\"*\"[0].for is \"-1 s\"; allowed: a number of 0 or more and a unit, "
+            "as in \"1801 s\"; units: ns, us, ms, s, min, h; at most 1000000 h");
+  EXPECT_EQ(refusal(program(R"({"do": "train"})")),
+            "x.json: programs.\"*\"[0] lacks \"batches\", which is needed outside of a sampler's "
+            "\"each\"");
+  EXPECT_EQ(refusal(program(R"({"do": "if", "turns": "0", "then": []})")),
+            "x.json: programs.\"*\"[0].turns stands in no repeat or sampler");
+  EXPECT_EQ(refusal(program(R"({"do": "barrier", "at": "train.py"})")),
+            "x.json: programs.\"*\"[0].at is \"train.py\"; allowed: a file and a line, as in "
+            "\"train.py:88\"");
+}
+
+TEST(ScenarioFile, OfAWorldThatCannotBeIsRefused) {
+  const auto world = [](const std::string& size) {
+    return refusal(R"({"fact": "x", "world_size": )" + size + "}");
+  };
+  EXPECT_EQ(world("0"), "x.json: world_size is 0; allowed: 1 to 10000");
+  EXPECT_EQ(world("-2"), "x.json: world_size is -2; allowed: 1 to 10000");
+  EXPECT_EQ(world("2.5"), "x.json: world_size is 2.5; allowed: 1 to 10000");
+  EXPECT_EQ(world("100000"),
+            "x.json: world_size is 100000, which needs about 26500 MB and 600000 memory mappings, "
+            "of which a process has 65530; allowed: 1 to 10000");
+}
+
+TEST(ScenarioFile, WithAFaultThatCannotBeIsRefused) {
+  const auto fault = [](const std::string& text) {
+    return refusal(with(R"("programs": {"*": []}, "faults": [")" + text + "\"]"));
+  };
+  EXPECT_EQ(
+      fault("crash rank=2"),
+      "x.json: faults[0] is no fault: fault \"crash rank=2\": expected \"operation=NUMBER\" at "
+      "its end; the form is \"crash rank=RANK operation=NUMBER\"");
+  EXPECT_TRUE(fault("crash rank=9 operation=1").starts_with("x.json: faults[0] is no fault: "));
+}
+
+TEST(ScenarioFile, WithRanksOutOfPlaceIsRefused) {
+  const auto programs = [](const std::string& members) {
+    return refusal(with("\"programs\": {" + members + "}"));
+  };
+  EXPECT_EQ(programs(R"("0-2": [], "2-3": [])"),
+            "x.json: programs.\"2-3\" names rank 2, which has a program already");
+  EXPECT_EQ(programs(R"("0-2": [])"),
+            "x.json: programs has none for rank 3; add it, or \"*\" for all others");
+  EXPECT_EQ(programs(R"("0-4": [])"),
+            "x.json: programs has a wrong key: \"0-4\" names rank 4; allowed: 0 to 3");
+  EXPECT_EQ(programs(R"("3-1": [])"),
+            "x.json: programs has a wrong key: \"3-1\" has the range 3-1, which runs backwards");
+  EXPECT_EQ(programs(R"("0,0-3": [])"),
+            "x.json: programs has a wrong key: \"0,0-3\" names rank 0 twice");
+  for (const char* key : {"", "-1", "a", "0-", "0,", "1.0", " 1"}) {
+    EXPECT_EQ(programs("\"" + std::string(key) + "\": []"),
+              "x.json: programs has a wrong key: \"" + std::string(key) +
+                  "\" names no ranks; allowed: \"0\", \"1-3\", \"0,4-7\", \"*\", within 0 to 3");
+  }
+  EXPECT_EQ(refusal(program(R"({"do": "if", "ranks": "9", "then": []})")),
+            "x.json: programs.\"*\"[0].ranks is \"9\" names rank 9; allowed: 0 to 3");
+}
+
+}  // namespace
+}  // namespace ddproof::scenario
