@@ -18,6 +18,14 @@ Failure size_mismatch(const Channel& channel, std::size_t sent, std::size_t expe
                     std::to_string(expected)};
 }
 
+// Of groups that are made by whoever asks first: no number that depends on who that was.
+sim::ObjectKey key_of(const std::string& name, const std::vector<int>& members) {
+  sim::ObjectKey key = 0;
+  for (const char c : name) key = sim::mix64(key + static_cast<unsigned char>(c) + 1);
+  for (const int member : members) key = sim::mix64(key + static_cast<std::uint64_t>(member) + 1);
+  return key;
+}
+
 const Failure kClosedHere{false, "Connection closed by this rank"};
 
 }  // namespace
@@ -63,10 +71,24 @@ Channel& Endpoint::channel_from(int peer) {
   return *last_in_.channel;
 }
 
+// Posts of both sides commute, and so do those of different channels: whichever post comes second
+// starts the transfer. What remains is the network's order, and the state of both ends.
+void Endpoint::touch_post(int from, int to, std::size_t bytes) const {
+  sim::Simulation& simulation = fabric_.simulation_;
+  for (const int rank : {from, to}) {
+    const Endpoint& end = group_.endpoints[static_cast<std::size_t>(rank)];
+    simulation.touch(end.key(), sim::Access::kAdd);
+  }
+  fabric_.network_.touch(world_rank_of(from), world_rank_of(to), bytes);
+}
+
+void Endpoint::touch() const { fabric_.simulation_.touch(key(), sim::Access::kWrite); }
+
 void Endpoint::send(Poster& poster, int peer, std::uint64_t slot, std::byte* data,
                     std::size_t bytes) {
   if (is_closed_) return poster.failed(Direction::kSend, peer, kClosedHere);
   Channel& channel = channel_to(peer);
+  touch_post(rank_, peer, bytes);
   Post* send = fabric_.make_post(poster, slot, data, bytes);
   Post* receive = channel.receives.take([&](const Post& p) { return p.slot == slot; });
   if (receive == nullptr && channel.any_receives > 0) {
@@ -88,6 +110,7 @@ void Endpoint::receive(Poster& poster, int peer, std::uint64_t slot, std::byte* 
                        std::size_t bytes) {
   if (is_closed_) return poster.failed(Direction::kReceive, peer, kClosedHere);
   Channel& channel = channel_from(peer);
+  touch_post(peer, rank_, bytes);
   Post* receive = fabric_.make_post(poster, slot, data, bytes);
   if (Post* send = channel.sends.take([&](const Post& p) { return p.slot == slot; })) {
     fabric_.match(channel, send, receive);
@@ -100,6 +123,7 @@ void Endpoint::receive(Poster& poster, int peer, std::uint64_t slot, std::byte* 
 void Endpoint::receive_any(Poster& poster, std::vector<int> peers, std::uint64_t slot,
                            std::byte* data, std::size_t bytes) {
   if (is_closed_) return poster.failed(Direction::kReceive, -1, kClosedHere);
+  fabric_.simulation_.note_uncovered("a receive from any of several ranks");
   Channel* first = nullptr;
   std::uint64_t first_number = 0;
   for (const int peer : peers) {
@@ -132,6 +156,7 @@ Post* Endpoint::take_any_receive(Predicate&& matches) {
 }
 
 void Endpoint::forget(Poster& poster) {
+  touch();
   const auto is_its = [&poster](const Post& post) { return post.poster == &poster; };
   for (Channel* channel : outbound_) {
     while (Post* post = channel->sends.take(is_its)) fabric_.free_post(post);
@@ -150,6 +175,8 @@ void Endpoint::forget(Poster& poster) {
 }
 
 void Endpoint::close() {
+  touch();
+  fabric_.simulation_.touch(group_.key, sim::Access::kAdd);
   if (is_closed_) return;
   is_closed_ = true;
   closed_at_ = fabric_.simulation_.now();
@@ -178,6 +205,7 @@ Group& Fabric::group(std::uint64_t parent, const std::string& name,
   Group& group = place->second;
   if (is_new) {
     group.id = groups_.size();
+    group.key = key_of(name, members);
     group.members = members;
     for (std::size_t rank = 0; rank < members.size(); ++rank) {
       group.endpoints.emplace_back(*this, group, static_cast<int>(rank), members[rank]);
@@ -205,6 +233,7 @@ void Fabric::free_post(Post* post) { post->next = std::exchange(free_posts_, pos
 
 void Fabric::match(Channel& channel, Post* send, Post* receive) {
   if (send->bytes != receive->bytes) {
+    simulation_.touch(sim::kEverything, sim::Access::kWrite);
     const Failure failure = size_mismatch(channel, send->bytes, receive->bytes);
     send->poster->failed(Direction::kSend, channel.to, failure);
     receive->poster->failed(Direction::kReceive, channel.from, failure);

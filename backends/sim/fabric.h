@@ -120,6 +120,7 @@ class Fabric;
 // The ranks of one Gloo context, and what is known about its failure.
 struct Group {
   std::uint64_t id = 0;
+  sim::ObjectKey key = 0;          // what is known of its failure
   std::vector<int> members;        // world ranks, by rank of the group
   std::deque<Endpoint> endpoints;  // by rank of the group
   std::optional<Finding> finding;  // the first one
@@ -152,6 +153,9 @@ class Endpoint {
   // Idempotent.
   void close();
 
+  // States that the running step changes more here than posts do.
+  void touch() const;
+
   // How many of this rank's tasks wait in this group now.
   int waiting = 0;
 
@@ -165,6 +169,8 @@ class Endpoint {
     Post* post;
     std::vector<int> peers;
   };
+  sim::ObjectKey key() const { return group_.key + 1 + static_cast<sim::ObjectKey>(rank_); }
+  void touch_post(int from, int to, std::size_t bytes) const;
   Channel& channel_to(int peer);
   Channel& channel_from(int peer);
   Channel& inbound(int from);

@@ -20,12 +20,15 @@ Finding SimConnection::explain(const Symptom& symptom) {
 void SimConnection::publish(const Finding& finding) {
   // The dead say nothing, though their stacks unwind through here.
   if (endpoint_.fabric().simulation().has_crashed(endpoint_.world_rank())) return;
+  endpoint_.fabric().simulation().touch(endpoint_.group().key, sim::Access::kWrite);
   std::optional<Finding>& first = endpoint_.group().finding;
   if (!first) first = finding;
 }
 
 Finding SimConnection::find_out(const Symptom& symptom) const {
   const Group& group = endpoint_.group();
+  // Who waits now, who has closed: all that others do.
+  endpoint_.fabric().simulation().touch(sim::kEverything, sim::Access::kWrite);
   const std::vector<int> crashed = endpoint_.fabric().crashed_members(group);
   if (!crashed.empty()) {
     const char* verb = crashed.size() == 1 ? " is lost (it crashed)" : " are lost (they crashed)";

@@ -16,9 +16,13 @@ class SimFile final : public File {
   SimFile(SimFileSystem& files, std::string path, sim::Disk::FilePtr file)
       : files_(files), path_(std::move(path)), file_(std::move(file)) {}
 
-  std::uint64_t size() override { return file_->bytes.size(); }
+  std::uint64_t size() override {
+    files_.touch(sim::Access::kRead);
+    return file_->bytes.size();
+  }
 
   std::size_t read_at(std::uint64_t offset, std::span<std::byte> out) override {
+    files_.touch(sim::Access::kRead);
     const auto& bytes = file_->bytes;
     if (offset >= bytes.size()) return 0;
     const std::size_t count = std::min<std::uint64_t>(out.size(), bytes.size() - offset);
@@ -74,6 +78,7 @@ sim::FaultHook* SimFileSystem::faults() const {
 }
 
 bool SimFileSystem::may_change() {
+  touch(sim::Access::kWrite);
   const int mine = running_rank();
   if (mine >= 0 && simulation_.has_crashed(mine)) return false;
   if (faults() == nullptr) return true;
@@ -96,6 +101,7 @@ bool SimFileSystem::sync_fails() {
 }
 
 std::unique_ptr<File> SimFileSystem::open(const std::string& path) {
+  touch(sim::Access::kRead);
   return with_data_errors([&] { return std::make_unique<SimFile>(*this, path, disk_.open(path)); });
 }
 
@@ -108,9 +114,13 @@ std::unique_ptr<File> SimFileSystem::create(const std::string& path) {
       [&] { return std::make_unique<SimFile>(*this, path, disk_.create(path)); });
 }
 
-bool SimFileSystem::exists(const std::string& path) { return disk_.exists(path); }
+bool SimFileSystem::exists(const std::string& path) {
+  touch(sim::Access::kRead);
+  return disk_.exists(path);
+}
 
 std::vector<std::string> SimFileSystem::list(const std::string& directory) {
+  touch(sim::Access::kRead);
   return with_data_errors([&] { return disk_.list(directory); });
 }
 

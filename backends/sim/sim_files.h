@@ -20,7 +20,7 @@ class SimFileSystem final : public FileSystem {
  public:
   // Both must outlive this and all its files.
   SimFileSystem(sim::Simulation& simulation, sim::Disk& disk)
-      : simulation_(simulation), disk_(disk) {}
+      : simulation_(simulation), disk_(disk), key_(simulation.new_object()) {}
 
   std::unique_ptr<File> open(const std::string& path) override;
   std::unique_ptr<File> create(const std::string& path) override;
@@ -31,6 +31,8 @@ class SimFileSystem final : public FileSystem {
   void remove(const std::string& path) override;
   void sync_directory(const std::string& path) override;
 
+  // To be called before every use. Changes do it by themselves.
+  void touch(sim::Access access) { simulation_.touch(key_, access); }
   // To be called before every change. False: the rank is dead, and nothing may change.
   bool may_change();
   // Of the running rank's next write; whether its next sync fails.
@@ -43,6 +45,7 @@ class SimFileSystem final : public FileSystem {
 
   sim::Simulation& simulation_;
   sim::Disk& disk_;
+  sim::ObjectKey key_;  // all files are one object to a search
 };
 
 }  // namespace ddproof

@@ -12,7 +12,11 @@ constexpr Duration kStartOfWallClock = std::chrono::seconds(1'767'225'600);  // 
 
 class SimMonitor final : public Monitor {
  public:
-  explicit SimMonitor(sim::Simulation& simulation) : simulation_(simulation) {}
+  explicit SimMonitor(sim::Simulation& simulation)
+      : simulation_(simulation),
+        key_(simulation.new_object()),
+        lockers_(simulation),
+        waiters_(simulation) {}
 
   void lock() override {
     simulation_.note_poll(sim::WaitKind::kCleanup);
@@ -20,6 +24,7 @@ class SimMonitor final : public Monitor {
   }
 
   void unlock() override {
+    touch();
     DDPROOF_CHECK(locked_);
     locked_ = false;
     lockers_.wake_all(simulation_);
@@ -37,7 +42,10 @@ class SimMonitor final : public Monitor {
         [&] { return waiters_.wait(simulation_, told, {.at = deadline.count()}); });
   }
 
-  void notify_all() override { waiters_.wake_all(simulation_); }
+  void notify_all() override {
+    touch();
+    waiters_.wake_all(simulation_);
+  }
 
  private:
   struct Relock {
@@ -45,12 +53,17 @@ class SimMonitor final : public Monitor {
     ~Relock() { monitor.acquire(); }
   };
 
+  // Ranks may share a monitor.
+  void touch() { simulation_.touch(key_, sim::Access::kWrite); }
+
   void acquire() {
+    touch();
     while (locked_) lockers_.wait(simulation_, {.what = "lock", .kind = sim::WaitKind::kCleanup});
     locked_ = true;
   }
 
   sim::Simulation& simulation_;
+  sim::ObjectKey key_;
   bool locked_ = false;
   sim::WaitList lockers_;
   sim::WaitList waiters_;

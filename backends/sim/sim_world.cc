@@ -57,13 +57,16 @@ class World {
                      .scheduler = options.scheduler != nullptr ? options.scheduler : &random_walk_,
                      .faults = options.faults.empty() ? nullptr : &faults_,
                      .trace = options.trace,
-                     .stacks = options.stacks}),
+                     .stacks = options.stacks,
+                     .observer = options.observer}),
         network_(simulation_, {options.world.ranks_per_node, options.same_node,
                                options.across_nodes, options.jitter_max.count()}),
         fabric_(simulation_, network_),
         own_files_(simulation_, options.disk != nullptr ? *options.disk : own_disk_),
         group_options_{"sim", std::make_shared<Capabilities>(sim_capabilities()),
-                       options.world.timeout, options.all_reduce} {
+                       options.world.timeout, options.all_reduce},
+        ended_key_(simulation_.new_object()),
+        all_ended_(simulation_) {
     std::vector<int> everybody(static_cast<std::size_t>(simulation_.ranks()));
     for (std::size_t rank = 0; rank < everybody.size(); ++rank)
       everybody[rank] = static_cast<int>(rank);
@@ -74,6 +77,7 @@ class World {
   }
 
   sim::Report run() {
+    if (options_.world.files != nullptr) simulation_.note_uncovered("files outside the simulator");
     for (int rank = 0; rank < simulation_.ranks(); ++rank) {
       simulation_.spawn(rank, "main", [this, rank] { run_rank(rank); });
     }
@@ -108,14 +112,22 @@ class World {
 
   void end_body(int rank) {
     if (std::exchange(body_ended_[static_cast<std::size_t>(rank)], 1) != 0) return;
-    if (++bodies_ended_ == simulation_.ranks()) all_ended_.wake_all(simulation_);
+    simulation_.touch(ended_key_, sim::Access::kAdd);
+    // As an event, so that it makes no difference which rank is the last.
+    if (++bodies_ended_ < simulation_.ranks()) return;
+    simulation_.schedule(simulation_.now(), sim::action_of<&World::end_stay>(*this));
+  }
+
+  void end_stay(std::uint64_t) {
+    all_have_ended_ = true;
+    all_ended_.wake_all(simulation_);
   }
 
   // Until all bodies have ended, or no other rank can go on.
   void stay() {
     const sim::WaitReason reason{.what = "the other ranks' end", .kind = sim::WaitKind::kIdle};
     try {
-      while (bodies_ended_ < simulation_.ranks()) all_ended_.wait(simulation_, reason);
+      while (!all_have_ended_) all_ended_.wait(simulation_, reason);
     } catch (const sim::RankKilled&) {
       // The run is over because a silent rank never ends: this one has returned all the same.
     }
@@ -134,6 +146,8 @@ class World {
   Group* world_group_;
   std::vector<char> body_ended_;
   int bodies_ended_ = 0;
+  bool all_have_ended_ = false;
+  sim::ObjectKey ended_key_;
   sim::WaitList all_ended_;
 };
 
