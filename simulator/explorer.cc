@@ -150,6 +150,8 @@ bool Explorer::advance() {
     }
     nodes_.pop_back();
   }
+  replayed_ = 0;
+  steps_.clear();
   return false;
 }
 

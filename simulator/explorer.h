@@ -37,13 +37,15 @@ class Explorer final : public SeededScheduler, public StepObserver {
   void on_verdict() override;
   void on_uncovered(std::string_view what) override;
 
-  // Call after each run. True: run again; false: every class has been run.
+  // Call after each run. True: run again; false: every class has been run, and the next run would
+  // begin all over.
   bool advance();
 
   std::uint64_t traces() const { return traces_; }  // complete runs
   // Runs that turned out to belong to a class already run; they count for nothing.
   std::uint64_t redundant() const { return redundant_; }
-  std::uint64_t states() const { return states_; }  // steps taken, replayed ones not counted
+  // Moments before a step that were found, each counted once however often it is replayed.
+  std::uint64_t states() const { return states_; }
   // Why the search proves nothing although it ends; empty: it does.
   const std::string& gap() const { return gap_; }
 

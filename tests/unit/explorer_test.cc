@@ -104,13 +104,13 @@ TEST(Explorer, KeepsVirtualTimesInOrder) {
   EXPECT_EQ(traces_of({{{{Op::kWrite, 0}}, {{Op::kSleep, 0}, {Op::kWrite, 0}}}}), 1u);
 }
 
-TEST(Explorer, CountsTheStepsThatItTakes) {
+TEST(Explorer, CountsTheMomentsThatItFinds) {
   StackPool stacks;
   Explorer explorer;
   explore(same_on(2, {{Op::kWrite, 0}}), stacks, explorer);
   EXPECT_EQ(explorer.traces(), 2u);
   EXPECT_EQ(explorer.redundant(), 0u);
-  EXPECT_EQ(explorer.states(), 3u);  // two, and with the other one first, one more
+  EXPECT_EQ(explorer.states(), 3u);  // before the first step; after either
 }
 
 TEST(Explorer, OrdersTheDeathOfARankWithAllSteps) {

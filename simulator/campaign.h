@@ -1,0 +1,70 @@
+// Searches the schedules of one program for a failure: first come, first served; every order that
+// can differ, as far as that ends soon; then a random walk and PCT of depth 1, 2, 3 in turn. Stops
+// at the first failure, shrinks its schedule, and otherwise says how much it can have missed.
+//
+// Threads: on the calling thread. Deterministic: the same program, options and seed give the same
+// result.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "simulator/report.h"
+#include "simulator/schedule.h"
+#include "simulator/scheduler.h"
+#include "simulator/step_observer.h"
+
+namespace ddproof::sim {
+
+struct RunSettings {
+  std::uint64_t seed = 0;
+  Scheduler* scheduler = nullptr;
+  StepObserver* observer = nullptr;  // null: nobody
+};
+
+struct RunResult {
+  Report report;
+  // Empty: all is well. Else what is wrong, in the same words whenever the same is wrong: without
+  // times, counts and other things that depend on the schedule.
+  std::string failure;
+};
+
+// Makes one world, runs it as the settings say, and judges it. The same settings, the same result.
+using Program = std::function<RunResult(const RunSettings&)>;
+
+struct CampaignOptions {
+  std::uint64_t seed = 0;                 // of the first run; later ones count up
+  std::uint64_t runs = 1'000;             // of random walk and PCT together
+  std::uint64_t search_runs_max = 1'000;  // after so many the search gives up; 0: no search
+};
+
+inline constexpr int kCampaignDepthMax = 3;
+
+struct CampaignResult {
+  std::uint64_t runs = 0;  // all of them; those of shrinking not counted
+
+  std::string failure;  // of the first failing run; empty: none
+  std::string found_by;
+  Schedule schedule;  // the shrunk one; its seed is the run's
+
+  bool exhausted = false;  // every order of this seed holds
+  std::string gap;         // why the search proves nothing, if it does not
+  std::uint64_t states = 0;
+  std::uint64_t traces = 0;
+
+  std::uint64_t fibers = 0;     // that took part in a decision, at most
+  std::uint64_t decisions = 0;  // in one run, at most
+  // The chance that a bug of depth 1, 2, 3 is there and was not hit, in this order.
+  std::vector<double> miss_probability;
+};
+
+CampaignResult run_campaign(const Program& program, const CampaignOptions& options);
+
+// "exhaustive: 72 states, 1 traces (seed 0)",
+// "P(missed bug of depth <= 1) <= 1.2e-09, ...; 1000 runs, at most 9 fibers and 224 decisions", or
+// "failed: WHY; found by pct of depth 2 in run 17; replay with schedule s1.5.224.AB.01234567".
+std::string to_string(const CampaignResult& result);
+
+}  // namespace ddproof::sim
