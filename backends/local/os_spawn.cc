@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include "backends/api/error.h"
@@ -15,7 +18,21 @@
 namespace ddproof {
 namespace {
 
+// execvpe() says "permission denied" also when a folder of PATH may not be searched and no other
+// one has the program.
+bool is_nowhere_in_path(const std::string& program) {
+  if (program.find('/') != std::string::npos) return false;
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path != nullptr ? path : "/bin:/usr/bin");
+  std::string folder;
+  while (std::getline(folders, folder, ':')) {
+    if (::access((folder + "/" + program).c_str(), F_OK) == 0) return false;
+  }
+  return true;
+}
+
 [[noreturn]] void refuse(const ProcessSpec& spec, int error) {
+  if (error == EACCES && is_nowhere_in_path(spec.command[0])) error = ENOENT;
   throw ConfigError("cannot start \"" + spec.command[0] + "\": " + std::strerror(error) +
                     "; give a program that this user may run");
 }
