@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "backends/api/visit_dtype.h"
 #include "reference/oracle/exact_inputs.h"
 
 namespace ddproof {
@@ -79,20 +80,8 @@ std::string check_as(const PropertyWorld& world, const AllReduceCase& c) {
 }  // namespace
 
 std::string check_all_reduce_exact(const PropertyWorld& world, const AllReduceCase& c) {
-  switch (c.type) {
-    case DType::kInt8: return check_as<std::int8_t>(world, c);
-    case DType::kUint8: return check_as<std::uint8_t>(world, c);
-    case DType::kInt32: return check_as<std::int32_t>(world, c);
-    case DType::kUint32: return check_as<std::uint32_t>(world, c);
-    case DType::kInt64: return check_as<std::int64_t>(world, c);
-    case DType::kUint64: return check_as<std::uint64_t>(world, c);
-    case DType::kFloat16: return check_as<Float16>(world, c);
-    case DType::kBFloat16: return check_as<BFloat16>(world, c);
-    case DType::kFloat32: return check_as<float>(world, c);
-    case DType::kFloat64: return check_as<double>(world, c);
-    case DType::kCustom: break;
-  }
-  return "caller-defined elements have no crafted inputs";
+  if (c.type == DType::kCustom) return "caller-defined elements have no crafted inputs";
+  return visit_dtype(c.type, [&]<class T>(T) { return check_as<T>(world, c); });
 }
 
 PropertyResult all_reduce_exact(const PropertyWorld& world, const PropertyOptions& options,

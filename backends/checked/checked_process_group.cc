@@ -33,8 +33,7 @@ Duration remaining(const Runtime& runtime, TimePoint deadline) {
 }  // namespace
 
 CheckedProcessGroup::CheckedProcessGroup(ProcessGroup& inner, Runtime& runtime)
-    : ProcessGroup(inner.rank(), inner.size(), inner.default_timeout()),
-      inner_(inner),
+    : ForwardingProcessGroup(inner),
       runtime_(runtime),
       uncaught_at_start_(std::uncaught_exceptions()),
       queue_(runtime, std::string(inner.backend_name()) + " checks") {}

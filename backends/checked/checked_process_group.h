@@ -11,15 +11,14 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 
-#include "backends/api/process_group.h"
+#include "backends/api/forwarding_process_group.h"
 #include "backends/api/runtime.h"
 #include "backends/api/serial_queue.h"
 
 namespace ddproof {
 
-class CheckedProcessGroup final : public ProcessGroup {
+class CheckedProcessGroup final : public ForwardingProcessGroup {
  public:
   // `inner` and `runtime` must outlive this.
   CheckedProcessGroup(ProcessGroup& inner, Runtime& runtime);
@@ -27,8 +26,6 @@ class CheckedProcessGroup final : public ProcessGroup {
   // Finishes what was submitted; when an exception is on its way, aborts instead.
   ~CheckedProcessGroup() override;
 
-  std::string_view backend_name() const override { return inner_.backend_name(); }
-  const Capabilities& capabilities() const override { return inner_.capabilities(); }
   std::unique_ptr<ProcessGroup> split(int color, int key, CallSite site) override;
   void abort() override;
   WorkPtr submit(Call call) override;
@@ -37,7 +34,6 @@ class CheckedProcessGroup final : public ProcessGroup {
   void execute(const Call& call);
 
   std::unique_ptr<ProcessGroup> owned_;  // null when borrowed
-  ProcessGroup& inner_;
   Runtime& runtime_;
   int uncaught_at_start_;
   SerialQueue queue_;  // last: its task uses all the others

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "backends/api/check.h"
+#include "backends/api/visit_dtype.h"
 
 namespace ddproof {
 namespace {
@@ -92,25 +93,6 @@ void divide_elements(void* data, std::size_t count, int divisor) {
   }
 }
 
-// visitor(T{}) with the C++ type of an NCCL dtype.
-template <class Visitor>
-auto visit(DType dtype, Visitor&& visitor) {
-  switch (dtype) {
-    case DType::kInt8: return visitor(std::int8_t{});
-    case DType::kUint8: return visitor(std::uint8_t{});
-    case DType::kInt32: return visitor(std::int32_t{});
-    case DType::kUint32: return visitor(std::uint32_t{});
-    case DType::kInt64: return visitor(std::int64_t{});
-    case DType::kUint64: return visitor(std::uint64_t{});
-    case DType::kFloat16: return visitor(Float16{});
-    case DType::kBFloat16: return visitor(BFloat16{});
-    case DType::kFloat32: return visitor(float{});
-    case DType::kFloat64: return visitor(double{});
-    case DType::kCustom: break;
-  }
-  DDPROOF_CHECK(false);
-}
-
 }  // namespace
 
 ReduceFunction reduce_function(ElementType type, ReduceOp op) {
@@ -118,11 +100,11 @@ ReduceFunction reduce_function(ElementType type, ReduceOp op) {
     DDPROOF_CHECK(op == ReduceOp::kSum);
     return custom_sum(*type.custom());
   }
-  return visit(type.dtype(), [op]<class T>(T) { return function_for<T>(op); });
+  return visit_dtype(type.dtype(), [op]<class T>(T) { return function_for<T>(op); });
 }
 
 void divide(Buffer data, int divisor) {
-  visit(data.type().dtype(), [&]<class T>(T) {
+  visit_dtype(data.type().dtype(), [&]<class T>(T) {
     divide_elements<T>(data.data(), static_cast<std::size_t>(data.count()), divisor);
   });
 }

@@ -5,31 +5,12 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/api/check.h"
+#include "backends/api/visit_dtype.h"
 
 namespace ddproof::scenario {
 namespace {
 
 constexpr double kExactMax = 0x1p53;
-
-// Calls `body` with a value of the C++ type.
-template <class Body>
-auto with_type(DType dtype, Body&& body) {
-  switch (dtype) {
-    case DType::kInt8: return body(std::int8_t{});
-    case DType::kUint8: return body(std::uint8_t{});
-    case DType::kInt32: return body(std::int32_t{});
-    case DType::kUint32: return body(std::uint32_t{});
-    case DType::kInt64: return body(std::int64_t{});
-    case DType::kUint64: return body(std::uint64_t{});
-    case DType::kFloat16: return body(Float16{});
-    case DType::kBFloat16: return body(BFloat16{});
-    case DType::kFloat32: return body(float{});
-    case DType::kFloat64: return body(double{});
-    case DType::kCustom: break;
-  }
-  DDPROOF_CHECK(false);
-}
 
 template <class T>
 T from_double(double value) {
@@ -56,7 +37,7 @@ double value_at(const std::vector<double>& values, std::int64_t i) {
 }  // namespace
 
 bool holds(DType dtype, double value) {
-  return with_type(dtype, [value](auto zero) {
+  return visit_dtype(dtype, [value](auto zero) {
     using T = decltype(zero);
     if constexpr (std::is_integral_v<T>) {
       return std::isfinite(value) && std::trunc(value) == value && std::fabs(value) <= kExactMax &&
@@ -69,7 +50,7 @@ bool holds(DType dtype, double value) {
 }
 
 void fill(Buffer data, const std::vector<double>& values) {
-  with_type(data.type().dtype(), [&](auto zero) {
+  visit_dtype(data.type().dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* elements = static_cast<T*>(data.data());
     for (std::int64_t i = 0; i < data.count(); ++i)
@@ -78,13 +59,13 @@ void fill(Buffer data, const std::vector<double>& values) {
 }
 
 double element_at(ConstBuffer data, std::int64_t index) {
-  return with_type(data.type().dtype(), [&](auto zero) {
+  return visit_dtype(data.type().dtype(), [&](auto zero) {
     return to_double(static_cast<const decltype(zero)*>(data.data())[index]);
   });
 }
 
 std::optional<std::string> difference(ConstBuffer data, const std::vector<double>& values) {
-  return with_type(data.type().dtype(), [&](auto zero) -> std::optional<std::string> {
+  return visit_dtype(data.type().dtype(), [&](auto zero) -> std::optional<std::string> {
     using T = decltype(zero);
     for (std::int64_t i = 0; i < data.count(); ++i) {
       const double is = element_at(data, i);

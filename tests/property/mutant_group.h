@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "backends/api/process_group.h"
+#include "backends/api/forwarding_process_group.h"
 #include "properties/world.h"
 
 namespace ddproof {
@@ -23,23 +23,14 @@ class DoneWork final : public Work {
 // Given each call and the group to execute it on.
 using Mutation = std::function<WorkPtr(ProcessGroup& inner, Call call)>;
 
-class MutantGroup final : public ProcessGroup {
+class MutantGroup final : public ForwardingProcessGroup {
  public:
   MutantGroup(ProcessGroup& inner, Mutation mutation)
-      : ProcessGroup(inner.rank(), inner.size(), inner.default_timeout()),
-        inner_(inner),
-        mutation_(std::move(mutation)) {}
+      : ForwardingProcessGroup(inner), mutation_(std::move(mutation)) {}
 
-  std::string_view backend_name() const override { return inner_.backend_name(); }
-  const Capabilities& capabilities() const override { return inner_.capabilities(); }
-  std::unique_ptr<ProcessGroup> split(int color, int key, CallSite site) override {
-    return inner_.split(color, key, site);
-  }
-  void abort() override { inner_.abort(); }
   WorkPtr submit(Call call) override { return mutation_(inner_, std::move(call)); }
 
  private:
-  ProcessGroup& inner_;
   Mutation mutation_;
 };
 

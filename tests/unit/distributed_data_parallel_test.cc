@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "backends/api/forwarding_process_group.h"
 #include "backends/registry/registry.h"
 #include "reference/compute/cpu.h"
 
@@ -212,25 +213,16 @@ TEST(DistributedDataParallel, AWrapperMayTakeThePlaceOfAnother) {
 }
 
 // Forwards everything, and notes when a bucket's all-reduce is posted.
-class RecordingGroup : public ProcessGroup {
+class RecordingGroup : public ForwardingProcessGroup {
  public:
   RecordingGroup(ProcessGroup& inner, std::vector<std::string>& log)
-      : ProcessGroup(inner.rank(), inner.size(), inner.default_timeout()),
-        inner_(inner),
-        log_(log) {}
-  std::string_view backend_name() const override { return inner_.backend_name(); }
-  const Capabilities& capabilities() const override { return inner_.capabilities(); }
-  std::unique_ptr<ProcessGroup> split(int color, int key, CallSite site) override {
-    return inner_.split(color, key, site);
-  }
-  void abort() override { inner_.abort(); }
+      : ForwardingProcessGroup(inner), log_(log) {}
   WorkPtr submit(Call call) override {
     if (call.op == Op::kAllReduce) log_.push_back(call.label);
     return inner_.submit(std::move(call));
   }
 
  private:
-  ProcessGroup& inner_;
   std::vector<std::string>& log_;
 };
 
