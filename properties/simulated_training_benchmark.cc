@@ -1,15 +1,14 @@
 // What talking costs 64 simulated ranks that train the MLP: the share of CPU time that ranks spend
 // in calls of the group and in their waits, less what others compute meanwhile. The pass that
 // scales the gradients before they are summed counts as computing. Target: less than a third.
-#include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <exception>
 #include <memory>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "backends/api/forwarding_process_group.h"
+#include "backends/local/os_measure.h"
 #include "backends/registry/registry.h"
 #include "reference/compute/cpu.h"
 #include "reference/model/models.h"
@@ -21,12 +20,6 @@ namespace {
 constexpr int kRanks = 64;
 constexpr int kSteps = 8;
 constexpr int kRuns = 5;
-
-double cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 // The CPU time of one rank's own work.
 class Meter {
@@ -68,25 +61,15 @@ class MeteredWork : public Work {
   Meter& meter_;
 };
 
-class MeteredGroup : public ProcessGroup {
+class MeteredGroup : public ForwardingProcessGroup {
  public:
-  MeteredGroup(ProcessGroup& inner, Meter& meter)
-      : ProcessGroup(inner.rank(), inner.size(), inner.default_timeout()),
-        inner_(inner),
-        meter_(meter) {}
-  std::string_view backend_name() const override { return inner_.backend_name(); }
-  const Capabilities& capabilities() const override { return inner_.capabilities(); }
-  std::unique_ptr<ProcessGroup> split(int color, int key, CallSite site) override {
-    return inner_.split(color, key, site);
-  }
-  void abort() override { inner_.abort(); }
+  MeteredGroup(ProcessGroup& inner, Meter& meter) : ForwardingProcessGroup(inner), meter_(meter) {}
   WorkPtr submit(Call call) override {
     const Pause pause(meter_);
     return std::make_shared<MeteredWork>(inner_.submit(std::move(call)), meter_);
   }
 
  private:
-  ProcessGroup& inner_;
   Meter& meter_;
 };
 
@@ -135,10 +118,10 @@ void print_row(std::int64_t batch_size) {
     computes.push_back(times.compute / kSteps);
     shares.push_back(1 - computes.back() / totals.back());
   }
-  for (std::vector<double>* values : {&totals, &computes, &shares}) std::ranges::sort(*values);
+  const Summary share = summarize(shares);
   std::printf("%5lld  %10.1f  %10.1f  %5.1f %% [%.1f, %.1f]\n", static_cast<long long>(batch_size),
-              computes[kRuns / 2] * 1e3, totals[kRuns / 2] * 1e3, shares[kRuns / 2] * 100,
-              shares.front() * 100, shares.back() * 100);
+              summarize(computes).median * 1e3, summarize(totals).median * 1e3, share.median * 100,
+              share.min * 100, share.max * 100);
 }
 
 }  // namespace

@@ -1,11 +1,9 @@
 // How many schedules one core checks per second: 8 ranks hand a token round and yield, with the
 // simulator's primitives only, under every kind of scheduler, worlds made and destroyed each time.
 // Target: 100,000 schedules per second.
-#include <algorithm>
 #include <cstdio>
-#include <ctime>
-#include <vector>
 
+#include "backends/local/os_measure.h"
 #include "simulator/explorer.h"
 #include "simulator/pct.h"
 #include "simulator/recorder.h"
@@ -17,14 +15,9 @@ namespace {
 using namespace ddproof::sim;
 
 constexpr int kRanks = 8;
+constexpr int kRounds = 5;
 constexpr int kSchedules = 20'000;
 constexpr double kTarget = 100'000;
-
-double cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 Report pass_token(std::uint64_t seed, Scheduler& scheduler, StackPool& stacks,
                   StepObserver* observer) {
@@ -55,20 +48,13 @@ Report pass_token(std::uint64_t seed, Scheduler& scheduler, StackPool& stacks,
 void print_row(const char* name, Scheduler& scheduler, Explorer* explorer = nullptr) {
   StackPool stacks;
   Recorder recorder(scheduler);
-  std::vector<double> rates;
   std::uint64_t switches = 0;
-  for (int run = 0; run < 5; ++run) {
-    const double start = cpu_seconds();
-    switches = 0;
-    for (int i = 0; i < kSchedules; ++i) {
-      switches += pass_token(static_cast<std::uint64_t>(i), recorder, stacks, explorer).switches;
-      if (explorer != nullptr) explorer->advance();
-    }
-    rates.push_back(kSchedules / (cpu_seconds() - start));
-  }
-  std::sort(rates.begin(), rates.end());
-  std::printf("%-12s  %9.0f  %9.0f  %9.0f  %6.2f  %8.1f\n", name, rates[2], rates[0], rates[4],
-              rates[2] / kTarget, static_cast<double>(switches) / kSchedules);
+  const ddproof::Summary rate = ddproof::measure_rate(kRounds, kSchedules, [&](int i) {
+    switches += pass_token(static_cast<std::uint64_t>(i), recorder, stacks, explorer).switches;
+    if (explorer != nullptr) explorer->advance();
+  });
+  std::printf("%-12s  %9.0f  %9.0f  %9.0f  %6.2f  %8.1f\n", name, rate.median, rate.min, rate.max,
+              rate.median / kTarget, static_cast<double>(switches) / kRounds / kSchedules);
 }
 
 }  // namespace

@@ -1,25 +1,20 @@
 // What a switch between ranks costs: every rank waits and is woken again and again, so that the
 // scheduler's choice, the event record, the digest and both jumps are all in the number.
 // Target: under 40 ns.
-#include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <vector>
 
+#include "backends/local/os_measure.h"
 #include "simulator/simulation.h"
 
 namespace {
 
+using ddproof::cpu_seconds;
+using ddproof::Summary;
 using ddproof::sim::RandomWalk;
 using ddproof::sim::Report;
 using ddproof::sim::Scheduler;
 using ddproof::sim::Simulation;
-
-double cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 // Nanoseconds per switch when each of `ranks` ranks gives up its turn, 4 million turns in all.
 double measure(int ranks, Scheduler* scheduler) {
@@ -38,9 +33,9 @@ double measure(int ranks, Scheduler* scheduler) {
 void print_row(int ranks, const char* name, Scheduler* scheduler) {
   std::vector<double> runs;
   for (int i = 0; i < 5; ++i) runs.push_back(measure(ranks, scheduler));
-  std::sort(runs.begin(), runs.end());
-  std::printf("%6d  %-12s  %7.1f  %7.1f  %7.1f  %6.2f\n", ranks, name, runs[2], runs[0], runs[4],
-              runs[2] / 40);
+  const Summary ns = ddproof::summarize(runs);
+  std::printf("%6d  %-12s  %7.1f  %7.1f  %7.1f  %6.2f\n", ranks, name, ns.median, ns.min, ns.max,
+              ns.median / 40);
 }
 
 }  // namespace

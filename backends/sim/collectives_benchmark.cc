@@ -10,15 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "backends/local/os_measure.h"
 #include "backends/sim/sim_world.h"
 #include "backends/sim/transport.h"
 
@@ -30,12 +29,6 @@ constexpr std::size_t kFloats = 2048;
 
 using Algorithm = gloo::AllreduceOptions::Algorithm;
 using GlooBody = std::function<void(const std::shared_ptr<gloo::Context>&)>;
-
-double cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 sim::Report run_gloo(int ranks, sim::Scheduler* scheduler, const GlooBody& body) {
   sim::Simulation simulation({.ranks = ranks, .scheduler = scheduler});
@@ -102,12 +95,11 @@ void measure(const Row& row, const char* scheduler_name, sim::Scheduler* schedul
     report = row.run(scheduler);
     seconds.push_back(cpu_seconds() - start);
   }
-  std::sort(seconds.begin(), seconds.end());
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const double median = seconds[kRuns / 2];
+  const auto [median, min, max] = summarize(seconds);
   std::printf("%-22s %-12s %8.1f %8.1f %8.1f %8.0f %6.2f %8.1f %8.0f %10llu %8.2f %8.2f\n",
-              row.name, scheduler_name, median * 1e3, seconds.front() * 1e3, seconds.back() * 1e3,
+              row.name, scheduler_name, median * 1e3, min * 1e3, max * 1e3,
               row.target_seconds * 1e3, median / row.target_seconds,
               static_cast<double>(usage.ru_maxrss) / 1e3, row.target_megabytes,
               static_cast<unsigned long long>(report.messages),

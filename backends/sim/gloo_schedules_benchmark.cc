@@ -1,14 +1,12 @@
 // How many schedules one core checks per second when 8 ranks do 3 collectives over the real Gloo:
 // barrier, all-reduce, broadcast, results checked, worlds made and destroyed each time.
 // Target: 10,000 schedules per second.
-#include <algorithm>
 #include <array>
 #include <cstdio>
-#include <ctime>
 #include <span>
 #include <stdexcept>
-#include <vector>
 
+#include "backends/local/os_measure.h"
 #include "backends/sim/sim_world.h"
 #include "simulator/pct.h"
 #include "simulator/recorder.h"
@@ -17,14 +15,9 @@ namespace ddproof {
 namespace {
 
 constexpr int kRanks = 8;
+constexpr int kRounds = 5;
 constexpr int kSchedules = 2'000;
 constexpr double kTarget = 10'000;
-
-double cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 void three_collectives(RankContext& rank) {
   std::array<float, 4> values{1, 2, 3, 4};
@@ -41,22 +34,15 @@ void print_row(const char* name, sim::Scheduler& scheduler) {
   options.world.world_size = kRanks;
   options.scheduler = &recorder;
   options.stacks = &stacks;
-  std::vector<double> rates;
   std::uint64_t switches = 0;
-  for (int run = 0; run < 5; ++run) {
-    const double start = cpu_seconds();
-    switches = 0;
-    for (int i = 0; i < kSchedules; ++i) {
-      options.world.seed = static_cast<std::uint64_t>(i);
-      const sim::Report report = run_sim_world(options, three_collectives);
-      rethrow(report);
-      switches += report.switches;
-    }
-    rates.push_back(kSchedules / (cpu_seconds() - start));
-  }
-  std::sort(rates.begin(), rates.end());
-  std::printf("%-12s  %9.0f  %9.0f  %9.0f  %6.2f  %8.1f\n", name, rates[2], rates[0], rates[4],
-              rates[2] / kTarget, static_cast<double>(switches) / kSchedules);
+  const Summary rate = measure_rate(kRounds, kSchedules, [&](int i) {
+    options.world.seed = static_cast<std::uint64_t>(i);
+    const sim::Report report = run_sim_world(options, three_collectives);
+    rethrow(report);
+    switches += report.switches;
+  });
+  std::printf("%-12s  %9.0f  %9.0f  %9.0f  %6.2f  %8.1f\n", name, rate.median, rate.min, rate.max,
+              rate.median / kTarget, static_cast<double>(switches) / kRounds / kSchedules);
 }
 
 }  // namespace

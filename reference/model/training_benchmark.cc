@@ -13,11 +13,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "backends/local/os_measure.h"
 #include "reference/compute/cpu.h"
 #include "reference/model/loss.h"
 #include "reference/model/models.h"
@@ -82,12 +82,6 @@ class PyTorch {
   std::string version_;
 };
 
-double cpu_seconds() {
-  timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 class Trainer {
  public:
   Trainer(const std::string& model, std::int64_t batch)
@@ -123,15 +117,6 @@ class Trainer {
   Tensor<float> images_;
   std::vector<std::int64_t> labels_;
 };
-
-struct Summary {
-  double median, min, max;
-};
-
-Summary summarize(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return {values[values.size() / 2], values.front(), values.back()};
-}
 
 int steps_for(double samples_per_second, std::int64_t batch) {
   return std::max(
