@@ -83,9 +83,9 @@ class Campaign {
     if (result_.exhausted || result_.fibers == 0) return;
     for (const PctRun& run : pct_runs_) {
       if (run.steps < result_.decisions) continue;
-      const double bound = pct_bound(result_.fibers, run.steps, run.depth);
+      const double missed = miss_probability(pct_bound(result_.fibers, run.steps, run.depth), 1);
       for (int depth = 1; depth <= run.depth; ++depth) {
-        result_.miss_probability[static_cast<std::size_t>(depth - 1)] *= 1 - bound;
+        result_.miss_probability[static_cast<std::size_t>(depth - 1)] *= missed;
       }
     }
   }

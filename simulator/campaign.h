@@ -62,7 +62,7 @@ struct CampaignResult {
 
 CampaignResult run_campaign(const Program& program, const CampaignOptions& options);
 
-// "exhaustive: 72 states, 1 traces (seed 0)",
+// "exhaustive: 72 states, 1 traces",
 // "P(missed bug of depth <= 1) <= 1.2e-09, ...; 1000 runs, at most 9 fibers and 224 decisions", or
 // "failed: WHY; found by pct of depth 2 in run 17; replay with schedule s1.5.224.AB.01234567".
 std::string to_string(const CampaignResult& result);

@@ -55,7 +55,7 @@ void ChromeTrace::add(std::string_view fields) {
 }
 
 void ChromeTrace::name_rank(int rank) {
-  if (!named_.emplace(rank, true).second) return;
+  if (!named_.insert(rank).second) return;
   const std::string pid = R"("ph":"M","pid":)" + std::to_string(rank);
   add(pid + R"(,"name":"process_name","args":{"name":"rank )" + std::to_string(rank) + R"("})");
   add(pid + R"(,"name":"process_sort_index","args":{"sort_index":)" + std::to_string(rank) + "}");

@@ -9,6 +9,7 @@
 #include <iosfwd>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -60,7 +61,7 @@ class ChromeTrace final : public TraceSink {
   std::ostream& out_;
   bool is_first_ = true;
   Time now_ = 0;
-  std::map<int, bool> named_;                                           // ranks
+  std::set<int> named_;                                                 // ranks
   std::map<std::uint64_t, Thread> threads_;                             // by fiber, until it ends
   std::map<std::pair<int, int>, std::deque<std::uint64_t>> in_flight_;  // flows, by pair
   std::uint64_t flows_ = 0;

@@ -4,31 +4,26 @@
 
 #include <fstream>
 #include <sstream>
-#include <string>
 
 #include "backends/sim/sim_world.h"
+#include "simulator/trace.h"
 
 namespace ddproof {
 namespace {
 
-class Timeline final : public sim::TraceSink {
- public:
-  void on_event(const sim::Event& event) override { text += to_string(event) + "\n"; }
-  std::string text;
-};
-
 TEST(Trace, ABarrierOfThreeTakesTheStoredTimeline) {
-  Timeline timeline;
+  std::ostringstream timeline;
+  sim::TextTrace trace(timeline);
   SimWorldOptions options;
   options.world.world_size = 3;
   options.world.seed = 1;
-  options.trace = &timeline;
+  options.trace = &trace;
   const CallSite site{.file = "program.cc", .line = 1};
   rethrow(run_sim_world(options, [&](RankContext& rank) { rank.group.barrier({}, site)->wait(); }));
   std::ifstream stored(DDPROOF_SOURCE_DIR "/tests/trace/barrier_of_three.txt");
   std::ostringstream expected;
   expected << stored.rdbuf();
-  EXPECT_EQ(timeline.text, expected.str());
+  EXPECT_EQ(timeline.str(), expected.str());
 }
 
 }  // namespace
