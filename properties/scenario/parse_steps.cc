@@ -18,10 +18,6 @@ constexpr std::int64_t kBatchMax = 4096;
 
 std::string text_of(Duration duration) { return sim::format_time(duration.count()); }
 
-Action parse_pass_time(JsonObject& object, const StepContext&) {
-  return PassTime{object.require("for").duration()};
-}
-
 Action parse_guard(JsonObject& object, const StepContext&) {
   GuardStep guard;
   if (const auto scope = object.find("scope")) {
@@ -121,7 +117,9 @@ Action parse_if(JsonObject& object, const StepContext& context) {
 
 Action parse_action(const std::string& name, JsonObject& object, const StepContext& context) {
   if (const auto op = find_operation(name)) return parse_call(*op, object, context);
-  if (name == "compute" || name == "sleep") return parse_pass_time(object, context);
+  if (name == "compute" || name == "sleep") {
+    return PassTime{object.require("for").duration(), name == "compute"};
+  }
   if (name == "main_process_first") return parse_guard(object, context);
   if (name == "sampler") return parse_sampler(object, context);
   if (name == "train") return parse_train(object, context);

@@ -129,11 +129,11 @@ ProgramRun::Flow ProgramRun::act(const Step& step, const CallStep& call) {
   return Flow::kGoOn;
 }
 
-ProgramRun::Flow ProgramRun::act(const Step& step, const PassTime& time) {
-  if (step.text.starts_with("sleep")) {
-    rank_.runtime.sleep_for(time.duration);
-  } else {
+ProgramRun::Flow ProgramRun::act(const Step&, const PassTime& time) {
+  if (time.computes) {
     rank_.runtime.charge(time.duration);
+  } else {
+    rank_.runtime.sleep_for(time.duration);
   }
   return Flow::kGoOn;
 }

@@ -48,9 +48,10 @@ struct CallStep {
   std::vector<double> expect;  // the result's elements, over and over; empty: not checked
 };
 
-// Time that passes: computing, or asleep. The simulator sees no difference.
+// Time that passes. It takes as long either way; traces tell the two apart.
 struct PassTime {
   Duration duration{0};
+  bool computes = false;  // else it sleeps
 };
 
 // main_process_first: the work takes `work` and then fails, if `failure` is not empty.
