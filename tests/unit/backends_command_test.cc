@@ -1,25 +1,21 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "backends/local/os_runtime.h"
 #include "backends/registry/registry.h"
 #include "cli/subcommand.h"
+#include "tests/support/run_command.h"
 
 namespace ddproof {
 namespace {
 
 std::string print(const std::vector<std::string>& arguments) {
-  OsRuntime runtime;
-  std::ostringstream out;
-  std::ostringstream err;
-  CommandContext context{runtime, arguments, out, err};
-  EXPECT_EQ(backends_command(context), kExitHolds);
-  EXPECT_EQ(err.str(), "");
-  return out.str();
+  const CommandResult result = run_command(backends_command, arguments);
+  EXPECT_EQ(result.status, kExitHolds);
+  EXPECT_EQ(result.err, "");
+  return result.out;
 }
 
 TEST(BackendsCommand, JsonNamesEveryBackendWithItsOperations) {

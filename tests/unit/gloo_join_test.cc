@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backends/api/error.h"
@@ -37,6 +38,19 @@ class GlooJoin : public ::testing::Test {
   std::unique_ptr<ProcessGroup> join(int rank, int size, Runtime& runtime, MemoryStore& store,
                                      Duration timeout = std::chrono::seconds(20)) {
     return backend_.join({.rank = rank, .world_size = size, .timeout = timeout}, runtime, store);
+  }
+
+  // `call` fails because one rank is lost. Returns the text.
+  static std::string expect_lost(int culprit, const std::function<void()>& call) {
+    try {
+      call();
+      ADD_FAILURE() << "no error";
+    } catch (const CommError& error) {
+      EXPECT_EQ(error.kind(), CommErrorKind::kPeerLost) << error.what();
+      EXPECT_EQ(error.culprits(), std::vector{culprit});
+      return error.what();
+    }
+    return "";
   }
 
   OsRuntime main_;
@@ -103,18 +117,13 @@ TEST_F(GlooJoin, ARankThatDiesBeforeAllHaveComeIsNamedAtOnce) {
       store.die();
       return;
     }
-    try {
-      join(rank, 3, runtime, store, std::chrono::hours(1));
-      ADD_FAILURE();
-    } catch (const CommError& error) {
-      EXPECT_EQ(error.kind(), CommErrorKind::kPeerLost);
-      EXPECT_EQ(error.culprits(), std::vector{2});
-      EXPECT_EQ(error.what(), "rank " + std::to_string(rank) +
-                                  "/3 [gloo] join: cannot connect to every rank: rank 2 is lost "
-                                  "(its process died); see whether every rank lives, and check "
-                                  "that the ranks' machines reach each other");
-      ++named;
-    }
+    const std::string text =
+        expect_lost(2, [&] { join(rank, 3, runtime, store, std::chrono::hours(1)); });
+    EXPECT_EQ(text, "rank " + std::to_string(rank) +
+                        "/3 [gloo] join: cannot connect to every rank: rank 2 is lost "
+                        "(its process died); see whether every rank lives, and check "
+                        "that the ranks' machines reach each other");
+    ++named;
   });
   EXPECT_EQ(named, 2);
 }
@@ -130,14 +139,8 @@ TEST_F(GlooJoin, ARankThatDiesWhileAllConnectIsNamed) {
       store.die();
       return;
     }
-    try {
-      join(rank, 3, runtime, store, std::chrono::hours(1));
-      ADD_FAILURE();
-    } catch (const CommError& error) {
-      EXPECT_EQ(error.kind(), CommErrorKind::kPeerLost);
-      EXPECT_EQ(error.culprits(), std::vector{2});
-      ++named;
-    }
+    expect_lost(2, [&] { join(rank, 3, runtime, store, std::chrono::hours(1)); });
+    ++named;
   });
   EXPECT_EQ(named, 2);
 }
@@ -151,19 +154,14 @@ TEST_F(GlooJoin, ARankThatCannotConnectIsNamedByTheOthers) {
       EXPECT_THROW(join(rank, 3, no_tasks, store), ResourceError);
       return;
     }
-    try {
-      join(rank, 3, runtime, store, std::chrono::hours(1));
-      ADD_FAILURE();
-    } catch (const CommError& error) {
-      EXPECT_EQ(error.kind(), CommErrorKind::kPeerLost);
-      EXPECT_EQ(error.culprits(), std::vector{2});
-      EXPECT_EQ(error.what(), "rank " + std::to_string(rank) +
-                                  "/3 [gloo] join: cannot connect to every rank: rank 2 cannot "
-                                  "connect (task \"gloo watch\": no more threads); see whether "
-                                  "every rank lives, and check that the ranks' machines reach each "
-                                  "other");
-      ++named;
-    }
+    const std::string text =
+        expect_lost(2, [&] { join(rank, 3, runtime, store, std::chrono::hours(1)); });
+    EXPECT_EQ(text, "rank " + std::to_string(rank) +
+                        "/3 [gloo] join: cannot connect to every rank: rank 2 cannot "
+                        "connect (task \"gloo watch\": no more threads); see whether "
+                        "every rank lives, and check that the ranks' machines reach each "
+                        "other");
+    ++named;
   });
   EXPECT_EQ(named, 2);
 }
@@ -195,14 +193,8 @@ TEST_F(GlooJoin, AKilledProcessIsNamedByEveryOtherRank) {
       group.reset();
       return;
     }
-    try {
-      group->barrier({}, {"t.cc", 3, ""})->wait();
-      ADD_FAILURE();
-    } catch (const CommError& error) {
-      EXPECT_EQ(error.kind(), CommErrorKind::kPeerLost);
-      EXPECT_EQ(error.culprits(), std::vector{2});
-      ++named;
-    }
+    expect_lost(2, [&] { group->barrier({}, {"t.cc", 3, ""})->wait(); });
+    ++named;
   });
   EXPECT_EQ(named, 3);
 }
@@ -218,13 +210,7 @@ TEST_F(GlooJoin, AKilledProcessIsNamedInEveryWorldOfIt) {
       return;
     }
     for (ProcessGroup* group : {first.get(), second.get()}) {
-      try {
-        group->barrier({}, {"t.cc", 3, ""})->wait();
-        ADD_FAILURE();
-      } catch (const CommError& error) {
-        EXPECT_EQ(error.kind(), CommErrorKind::kPeerLost) << error.what();
-        EXPECT_EQ(error.culprits(), std::vector{1});
-      }
+      expect_lost(1, [&] { group->barrier({}, {"t.cc", 3, ""})->wait(); });
     }
     store.set("noticed", "");
   });

@@ -8,6 +8,7 @@
 #include "backends/local/os_runtime.h"
 #include "cli/subcommand.h"
 #include "simulator/sanitizers.h"
+#include "tests/support/run_command.h"
 
 namespace ddproof {
 namespace {
@@ -15,13 +16,10 @@ namespace {
 using Words = std::vector<std::string>;
 
 std::string output_of(const Words& arguments) {
-  OsRuntime runtime;
-  std::ostringstream out;
-  std::ostringstream err;
-  CommandContext context{runtime, arguments, out, err};
-  EXPECT_EQ(sampler_command(context), kExitHolds);
-  EXPECT_EQ(err.str(), "");
-  return out.str();
+  const CommandResult result = run_command(sampler_command, arguments);
+  EXPECT_EQ(result.status, kExitHolds);
+  EXPECT_EQ(result.err, "");
+  return result.out;
 }
 
 std::string error_of(const Words& arguments) {

@@ -4,30 +4,19 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "backends/api/error.h"
-#include "backends/local/os_runtime.h"
 #include "cli/subcommand.h"
 #include "properties/scenario/parse.h"
 #include "properties/scenario/run.h"
+#include "tests/support/run_command.h"
 #include "tests/support/temporary_folder.h"
 
 namespace ddproof {
 namespace {
 
-struct Printed {
-  int status = -1;
-  std::string out;
-};
-
-Printed run(std::vector<std::string> arguments) {
-  OsRuntime runtime;
-  std::ostringstream out;
-  std::ostringstream err;
-  CommandContext context{runtime, std::move(arguments), out, err};
-  const int status = scenario_command(context);
-  return {status, out.str()};
+CommandResult run(std::vector<std::string> arguments) {
+  return run_command(scenario_command, std::move(arguments));
 }
 
 // A barrier that rank 0 alone calls.
@@ -62,7 +51,7 @@ TEST_F(ScenarioCommand, EndsWithOneWhenOneExpectationIsWrong) {
   const std::string good = file("good.json", lone_barrier(R"({"outcome": "mismatch"})"));
   const std::string bad = file("bad.json", lone_barrier(R"({"outcome": "passes"})"));
   EXPECT_EQ(run({good}).status, kExitHolds);
-  const Printed both = run({"--seed", "7", bad, good});
+  const CommandResult both = run({"--seed", "7", bad, good});
   EXPECT_EQ(both.status, kExitFailed);
   EXPECT_NE(both.out.find("FAILED " + bad + ": a lone barrier\n"), std::string::npos) << both.out;
   EXPECT_NE(both.out.find("  expected passes, saw mismatch\n  replay: ddproof scenario --explain "
@@ -94,7 +83,7 @@ TEST_F(ScenarioCommand, ExplainTellsWhatEachRankDidInVirtualTime) {
 
 TEST_F(ScenarioCommand, JsonHasWhatTheTextSays) {
   const std::string path = file("x.json", lone_barrier(R"({"outcome": "passes"})"));
-  const Printed printed = run({"--json", "--explain", path});
+  const CommandResult printed = run({"--json", "--explain", path});
   const auto json = nlohmann::json::parse(printed.out);
   EXPECT_EQ(json.at("holds"), false);
   EXPECT_EQ(json.at("outcome"), "mismatch");

@@ -6,24 +6,14 @@
 #include <sstream>
 
 #include "backends/api/error.h"
-#include "backends/local/os_runtime.h"
 #include "cli/subcommand.h"
+#include "tests/support/run_command.h"
 
 namespace ddproof {
 namespace {
 
-struct Outcome {
-  int status = -1;
-  std::string out;
-};
-
-Outcome verify(std::vector<std::string> arguments) {
-  OsRuntime runtime;
-  std::ostringstream out;
-  std::ostringstream err;
-  CommandContext context{runtime, std::move(arguments), out, err};
-  const int status = verify_command(context);
-  return {status, out.str()};
+CommandResult verify(std::vector<std::string> arguments) {
+  return run_command(verify_command, std::move(arguments));
 }
 
 std::string refusal(std::vector<std::string> arguments) {
@@ -43,7 +33,7 @@ std::vector<nlohmann::json> json_lines(const std::string& text) {
 }
 
 TEST(Verify, RunsEveryPropertyAndSaysWhatHolds) {
-  const Outcome run =
+  const CommandResult run =
       verify({"--backend", "sim", "--world-size", "3", "--cases", "5", "--seed", "7", "--json"});
   EXPECT_EQ(run.status, kExitHolds);
   const auto lines = json_lines(run.out);
@@ -60,7 +50,7 @@ TEST(Verify, RunsEveryPropertyAndSaysWhatHolds) {
 }
 
 TEST(Verify, RunsOnlyWhatIsNamed) {
-  const Outcome run =
+  const CommandResult run =
       verify({"--only", "barrier-orders", "--only", "sampler-partition", "--cases", "3"});
   EXPECT_EQ(run.status, kExitHolds);
   EXPECT_TRUE(run.out.starts_with("holds  sampler-partition: 3 cases in ")) << run.out;
@@ -68,8 +58,9 @@ TEST(Verify, RunsOnlyWhatIsNamed) {
 }
 
 TEST(Verify, ComparesRanksWithOneDeviceOnRealData) {
-  const Outcome run = verify({"--world-size", "3", "--data", "/usr/share/datasets/fashion-mnist",
-                              "--model", "mlp", "--steps", "2", "--batch-size", "4", "--json"});
+  const CommandResult run =
+      verify({"--world-size", "3", "--data", "/usr/share/datasets/fashion-mnist", "--model", "mlp",
+              "--steps", "2", "--batch-size", "4", "--json"});
   EXPECT_EQ(run.status, kExitHolds);
   const auto lines = json_lines(run.out);
   ASSERT_EQ(lines.size(), 2u);
@@ -118,7 +109,7 @@ TEST(Verify, RefusesFlagsThatWouldHaveNoEffect) {
 
 TEST(Verify, ReadsRcParams) {
   setenv("RC_PARAMS", "seed=9 max_success=4", 1);
-  const Outcome run = verify({"--only", "sampler-partition", "--json"});
+  const CommandResult run = verify({"--only", "sampler-partition", "--json"});
   setenv("RC_PARAMS", "sede=9", 1);
   EXPECT_EQ(refusal({}),
             "RC_PARAMS sede: unknown key; known are seed, max_success, max_size, noshrink");
