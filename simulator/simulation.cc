@@ -328,11 +328,14 @@ void Simulation::begin_operation(std::string_view what, const char* file, int li
   self.activity_ = {.what = what, .file = file, .line = line};
   const std::uint64_t number = ++state_of(self.rank_).operations;
   record(EventKind::kActivity, self.rank_, -1, number, what);
-  if (faults_ == nullptr) return;
-  switch (faults_->on_operation(self.rank_, number)) {
+  if (faults_ != nullptr) meet(self.rank_, faults_->on_operation(self.rank_, number));
+}
+
+void Simulation::meet(int rank, RankFate fate) {
+  switch (fate) {
     case RankFate::kLives: return;
-    case RankFate::kCrashes: crash(self.rank_); return;
-    case RankFate::kHangs: hang(self.rank_); return;
+    case RankFate::kCrashes: crash(rank); return;
+    case RankFate::kHangs: hang(rank); return;
   }
 }
 

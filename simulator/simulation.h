@@ -142,6 +142,8 @@ class Simulation {
   void crash(int rank);
   // The rank falls silent: its fibers never run again. Unwound when the run is over.
   void hang(int rank);
+  // crash(), hang() or nothing.
+  void meet(int rank, RankFate fate);
   // `observer(rank)` is called in crash(), before anything unwinds.
   void on_crash(std::function<void(int rank)> observer);
 

@@ -22,7 +22,7 @@ struct TextComparison {
   std::array<std::uint64_t, 2> words;  // this rank's digest, and its complement
 };
 
-// The exchange: find the longest size with kMax, gather what pad() returns, split it.
+// The exchange: find the longest size with kMax, gather what pad_text() returns, split it.
 // Requires: `text` has at most `width` bytes and no zero byte.
 std::vector<std::uint8_t> pad_text(std::string_view text, std::size_t width);
 // By rank. Requires: `all` holds `width` bytes of each rank.

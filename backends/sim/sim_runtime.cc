@@ -144,12 +144,6 @@ std::vector<std::string> SimRuntime::MapEnvironment::all() const {
   return result;
 }
 
-void SimRuntime::meet(sim::RankFate fate) {
-  switch (fate) {
-    case sim::RankFate::kLives: return;
-    case sim::RankFate::kCrashes: simulation_.crash(rank_); return;
-    case sim::RankFate::kHangs: simulation_.hang(rank_); return;
-  }
-}
+void SimRuntime::meet(sim::RankFate fate) { simulation_.meet(rank_, fate); }
 
 }  // namespace ddproof
