@@ -35,6 +35,7 @@ const LinkClass& Network::link(int from, int to) const {
 }
 
 void Network::touch(int from, int to, std::uint64_t bytes) {
+  if (!simulation_.is_observed()) return;
   if (options_.jitter_max > 0) simulation_.touch(kModelBits, Access::kWrite);
   const bool one_latency =
       options_.ranks_per_node == 0 || options_.same_node.latency == options_.across_nodes.latency;

@@ -107,6 +107,8 @@ class Simulation {
   void touch(ObjectKey object, Access access) {
     if (observer_ != nullptr) observer_->on_touch(object, access);
   }
+  // False: nobody hears of touches, so what to touch need not be found out.
+  bool is_observed() const { return observer_ != nullptr; }
   // States that what happens now is nothing that touches can describe.
   void note_uncovered(std::string_view what) {
     if (observer_ != nullptr) observer_->on_uncovered(what);
