@@ -1,6 +1,5 @@
-// Searches the schedules of one program for a failure: first come, first served; every order that
-// can differ, as far as that ends soon; then a random walk and PCT of depth 1, 2, 3 in turn. Stops
-// at the first failure, shrinks its schedule, and otherwise says how much it can have missed.
+// Searches the schedules of one program for a failure, by one strategy or by a portfolio of them.
+// Stops at the first failure, shrinks its schedule, and otherwise says how much it can have missed.
 //
 // Threads: on the calling thread. Deterministic: the same program, options and seed give the same
 // result.
@@ -34,13 +33,33 @@ struct RunResult {
 // Makes one world, runs it as the settings say, and judges it. The same settings, the same result.
 using Program = std::function<RunResult(const RunSettings&)>;
 
+enum class Strategy : std::uint8_t {
+  kFirstCome,
+  kRandomWalk,
+  kPct,
+  kSearch,  // every order that can differ
+  // First come, first served; the search, as far as it ends soon; then a random walk and PCT of
+  // depth 1, 2, 3 in turn.
+  kPortfolio,
+};
+
 struct CampaignOptions {
+  Strategy strategy = Strategy::kPortfolio;
   std::uint64_t seed = 0;                 // of the first run; later ones count up
-  std::uint64_t runs = 1'000;             // of random walk and PCT together
+  std::uint64_t runs = 1'000;             // all but those of the search
   std::uint64_t search_runs_max = 1'000;  // after so many the search gives up; 0: no search
+  int pct_depth = 3;                      // of kPct, with
+  std::uint64_t pct_steps = 1'000;        // so many decisions to change priorities at
 };
 
 inline constexpr int kCampaignDepthMax = 3;
+
+// What PCT promises of bugs of this depth or less; see simulator/pct.h.
+struct DepthBound {
+  int depth = 1;
+  double hit = 0;   // one run of PCT hits a bug of this depth with at least this probability
+  double miss = 1;  // all runs together have missed one with at most this probability
+};
 
 struct CampaignResult {
   std::uint64_t runs = 0;  // all of them; those of shrinking not counted
@@ -54,17 +73,19 @@ struct CampaignResult {
   std::uint64_t states = 0;
   std::uint64_t traces = 0;
 
-  std::uint64_t fibers = 0;     // that took part in a decision, at most
-  std::uint64_t decisions = 0;  // in one run, at most
-  // The chance that a bug of depth 1, 2, 3 is there and was not hit, in this order.
-  std::vector<double> miss_probability;
+  std::uint64_t fibers = 0;        // that took part in a decision, at most
+  std::uint64_t decisions = 0;     // in one run, at most
+  std::vector<DepthBound> bounds;  // by depth; empty: PCT had no part in it, or all was searched
 };
 
 CampaignResult run_campaign(const Program& program, const CampaignOptions& options);
 
-// "exhaustive: 72 states, 1 traces",
-// "P(missed bug of depth <= 1) <= 1.2e-09, ...; 1000 runs, at most 9 fibers and 224 decisions", or
-// "failed: WHY; found by pct of depth 2 in run 17; replay with schedule s1.5.224.AB.01234567".
+// What a campaign without a failure shows: "exhaustive: 72 states, 1 traces", or
+// "P(missed bug of depth <= 2) <= 1.2e-09, a run hits it with >= 0.0012, ...; 1000 runs, at most 9
+// fibers and 224 decisions".
+std::string claim_of(const CampaignResult& result);
+// That, or "failed: WHY; found by pct of depth 2 in run 17; replay with schedule
+// s1.5.22.AB.01234567".
 std::string to_string(const CampaignResult& result);
 
 }  // namespace ddproof::sim

@@ -34,7 +34,7 @@ class Attempt final : public SeededScheduler {
 
 Schedule shrink_schedule(const Program& program, Schedule schedule, const std::string& failure,
                          std::uint64_t runs_max) {
-  std::size_t part = std::max<std::size_t>(1, schedule.choices.size() / 2);
+  std::size_t part = std::max<std::size_t>(1, schedule.choices.size());
   std::size_t begin = 0;
   while (runs_max > 0 && !schedule.choices.empty()) {
     if (begin >= schedule.choices.size()) {

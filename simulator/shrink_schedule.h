@@ -5,7 +5,7 @@
 
 namespace ddproof::sim {
 
-// Removes choices, half of them at first and one by one at last (delta debugging, Zeller and
+// Removes choices, all of them at first and one by one at last (delta debugging, Zeller and
 // Hildebrandt 2002), as long as the program fails with the same words. The result fails so, replays
 // exactly, and loses that failure when any single choice is left out, unless the runs ran out.
 // Requires: the program fails with `failure` under `schedule`.

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "simulator/event.h"
 
@@ -65,6 +66,19 @@ class ChromeTrace final : public TraceSink {
   std::map<std::uint64_t, Thread> threads_;                             // by fiber, until it ends
   std::map<std::pair<int, int>, std::deque<std::uint64_t>> in_flight_;  // flows, by pair
   std::uint64_t flows_ = 0;
+};
+
+// Gives every event to several sinks, which are borrowed.
+class TraceTee final : public TraceSink {
+ public:
+  void add(TraceSink& sink) { sinks_.push_back(&sink); }
+  bool empty() const { return sinks_.empty(); }
+  void on_event(const Event& event) override {
+    for (TraceSink* sink : sinks_) sink->on_event(event);
+  }
+
+ private:
+  std::vector<TraceSink*> sinks_;
 };
 
 // Where two text logs differ first: the line's number, both lines, and the ones before them that

@@ -112,9 +112,40 @@ TEST(Campaign, FindsBySearchWhatFirstComeFirstServedMisses) {
 TEST(Campaign, SaysWhatItCanHaveMissed) {
   const test::PlantedBug none{0, {3, 3}, [](const std::string&) { return false; }};
   const CampaignResult result = run_campaign(program_of(none), {.runs = 400, .search_runs_max = 0});
-  EXPECT_EQ(to_string(result),
-            "P(missed bug of depth <= 1) <= 1.7e-34, P(missed bug of depth <= 2) <= 0.00022, "
-            "P(missed bug of depth <= 3) <= 0.36; 401 runs, at most 2 fibers and 5 decisions");
+  EXPECT_EQ(
+      to_string(result),
+      "P(missed bug of depth <= 1) <= 1.7e-34, a run hits it with >= 0.5; P(missed bug of depth "
+      "<= 2) <= 0.00022, a run hits it with >= 0.071; P(missed bug of depth <= 3) <= 0.36, a run "
+      "hits it with >= 0.01; 401 runs, at most 2 fibers and 5 decisions");
+}
+
+TEST(Campaign, OfOneStrategyMakesItsRunsOnly) {
+  const test::PlantedBug none{0, {3, 3}, [](const std::string&) { return false; }};
+  const auto claim = [&](const CampaignOptions& options) {
+    return to_string(run_campaign(program_of(none), options));
+  };
+  EXPECT_EQ(claim({.strategy = Strategy::kFirstCome, .runs = 1}),
+            "1 run, at most 2 fibers and 5 decisions");
+  EXPECT_EQ(claim({.strategy = Strategy::kRandomWalk, .runs = 9}),
+            "9 runs, at most 2 fibers and 5 decisions");
+  // 1 / (2 * 8^1), missed 9 times: (1 - 1/16)^9.
+  EXPECT_EQ(
+      claim({.strategy = Strategy::kPct, .runs = 9, .pct_depth = 2, .pct_steps = 8}),
+      "P(missed bug of depth <= 2) <= 0.56, a run hits it with >= 0.062; 9 runs, at most 2 fibers "
+      "and 5 decisions");
+  // A run made more decisions than changes are drawn from: no promise.
+  EXPECT_EQ(
+      claim({.strategy = Strategy::kPct, .runs = 9, .pct_depth = 2, .pct_steps = 4}),
+      "P(missed bug of depth <= 2) <= 1, a run hits it with >= 0; 9 runs, at most 2 fibers and "
+      "5 decisions");
+}
+
+TEST(Campaign, OfASearchThatIsCutShortClaimsNoProof) {
+  const Program program = crossed_locks(4, 1);
+  const CampaignResult result =
+      run_campaign(program, {.strategy = Strategy::kSearch, .search_runs_max = 1});
+  EXPECT_FALSE(result.exhausted);
+  EXPECT_EQ(result.runs, 1u);
 }
 
 TEST(Campaign, FindsPlantedBugsOfEveryDepth) {
