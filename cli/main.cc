@@ -20,6 +20,7 @@ namespace {
 std::vector<Subcommand> subcommands() {
   return {
       {"backends", "print what each backend of this build can do", backends_command, ""},
+      {"diff", "say where two event logs first differ", diff_command, ""},
       {"run", "start a program as the ranks of one world on this machine", run_command,
        "lower --nproc-per-node"},
       {"train", "train a model on one device or as the ranks of a world", train_command,

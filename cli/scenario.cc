@@ -1,44 +1,80 @@
 // ddproof scenario: runs what files say that ranks do, and compares what comes of it with what they
 // expect.
-#include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "backends/api/error.h"
 #include "backends/api/files.h"
 #include "cli/arguments.h"
+#include "cli/output_file.h"
+#include "cli/scenario_output.h"
 #include "cli/subcommand.h"
+#include "properties/scenario/explore.h"
 #include "properties/scenario/parse.h"
-#include "properties/scenario/run.h"
-#include "simulator/time.h"
+#include "simulator/trace.h"
 
 namespace ddproof {
 namespace {
 
-using scenario::RankStory;
+using scenario::ExploreOptions;
+using scenario::RecordedRun;
 using scenario::Scenario;
 using scenario::ScenarioResult;
-using scenario::StoryLine;
 
 struct ScenarioFlags {
   std::vector<std::string> files;
-  scenario::RunOptions options;
+  std::uint64_t seed = 0;
+  bool explain = false;
   bool json = false;
+  std::optional<RecordedRun> schedule;
+  std::optional<sim::FaultPlan> faults;
+  std::string trace;
+  std::string log;
 };
+
+sim::FaultPlan parse_faults(const std::string& text) {
+  try {
+    return sim::parse_fault_plan(text);
+  } catch (const std::invalid_argument& error) {
+    throw ConfigError(std::string("--faults: ") + error.what());
+  }
+}
+
+// What is said of one run or one world makes no sense for several.
+void require_one_file(const Arguments& arguments, const ScenarioFlags& flags) {
+  if (flags.files.size() == 1) return;
+  for (const char* name : {"--schedule", "--faults", "--trace", "--log"}) {
+    if (!arguments.given(name)) continue;
+    throw ConfigError(std::string(name) + " takes one scenario file, " +
+                      std::to_string(flags.files.size()) + " are given");
+  }
+}
 
 // False when only help was asked for.
 bool parse(CommandContext& context, ScenarioFlags& flags) {
+  std::string schedule;
+  std::string faults;
   Arguments arguments("ddproof scenario",
                       "Runs scenario files on simulated ranks: what each rank does, and what must "
                       "come of it.\nThe form of a file: properties/scenario/README.md.");
-  arguments.flag("--explain", flags.options.stories, "tell what each rank did, in virtual time");
+  arguments.flag("--explain", flags.explain, "tell what each rank did, in virtual time");
   arguments.flag("--json", flags.json, "one JSON object per file and line");
-  arguments.number("--seed", flags.options.seed, "of the first run of each schedule");
+  arguments.number("--seed", flags.seed, "of the first run of each schedule");
+  arguments.text("--schedule", schedule, "run just this schedule, from a failure's replay line");
+  arguments.text("--faults", faults, "strike instead of the file's; \";\" between them");
+  arguments.text("--trace", flags.trace, "write the told run as a Chrome trace, for Perfetto");
+  arguments.text("--log", flags.log, "write the told run's events, one a line, for ddproof diff");
   arguments.rest("files", flags.files, "the files, after all flags");
   if (!arguments.parse(context.arguments, context.out)) return false;
   if (flags.files.empty()) throw ConfigError("no file is given; pass one scenario file or more");
+  require_one_file(arguments, flags);
+  if (arguments.given("--schedule")) {
+    if (arguments.given("--seed")) throw ConfigError("--seed: the schedule has a seed of its own");
+    flags.schedule = scenario::parse_recorded_run(schedule);
+  }
+  if (arguments.given("--faults")) flags.faults = parse_faults(faults);
   return true;
 }
 
@@ -53,69 +89,43 @@ Scenario read_scenario(const std::string& path, FileSystem& files) {
                                   path);
 }
 
-std::string replay_line(const std::string& path, const ScenarioResult& result) {
-  return fmt::format("ddproof scenario --explain --seed {} {}", result.seed, path);
-}
-
-void print_stories(const Scenario& what, const std::vector<RankStory>& stories, std::ostream& out) {
-  const int per_node = what.ranks_per_node == 0 ? what.world_size : what.ranks_per_node;
-  for (std::size_t rank = 0; rank < stories.size(); ++rank) {
-    out << fmt::format("  rank {} on node {}\n", rank, static_cast<int>(rank) / per_node);
-    for (const StoryLine& line : stories[rank]) out << "  " << to_string(line) << "\n";
+void replace_faults(Scenario& what, const sim::FaultPlan& faults) {
+  try {
+    sim::check_fault_plan(faults, what.world_size);
+  } catch (const std::invalid_argument& error) {
+    throw ConfigError(std::string("--faults: ") + error.what());
   }
+  what.faults = faults;
+  what.drawn_faults.reset();
 }
 
-void print_text(const std::string& path, const Scenario& what, const ScenarioResult& result,
-                bool explain, std::ostream& out) {
-  out << fmt::format("{} {}: {}\n", result.wrong.empty() ? "holds " : "FAILED", path, what.fact);
-  out << fmt::format("  {} at t={}, {} run{}, {} messages\n", describe(result.verdict),
-                     sim::format_time(result.virtual_time.count()), result.runs,
-                     result.runs == 1 ? "" : "s", result.messages);
-  if (!result.verdict.text.empty()) out << "  " << result.verdict.text << "\n";
-  if (explain) print_stories(what, result.stories, out);
-  if (result.wrong.empty()) return;
-  out << "  " << result.wrong << "\n  replay: " << replay_line(path, result) << "\n";
-}
-
-nlohmann::ordered_json to_json(const std::vector<RankStory>& stories) {
-  auto ranks = nlohmann::ordered_json::array();
-  for (const RankStory& story : stories) {
-    auto lines = nlohmann::ordered_json::array();
-    for (const StoryLine& line : story) {
-      nlohmann::ordered_json json = {{"step", line.step}, {"begin_ns", line.begin}};
-      if (line.end != sim::kNever) json["end_ns"] = line.end;
-      if (!line.outcome.empty()) json["outcome"] = line.outcome;
-      lines.push_back(std::move(json));
+// The files that a run is written to as it goes, as far as they are asked for.
+class RunFiles {
+ public:
+  RunFiles(const ScenarioFlags& flags, FileSystem& files) {
+    if (!flags.log.empty()) {
+      log_file_.emplace(files, flags.log);
+      sinks_.add(log_.emplace(log_file_->stream()));
     }
-    ranks.push_back(std::move(lines));
+    if (!flags.trace.empty()) {
+      trace_file_.emplace(files, flags.trace);
+      sinks_.add(trace_.emplace(trace_file_->stream()));
+    }
   }
-  return ranks;
-}
+  sim::TraceSink* sink() { return sinks_.empty() ? nullptr : &sinks_; }
+  void close() {
+    trace_.reset();  // its last words
+    if (log_file_) log_file_->close();
+    if (trace_file_) trace_file_->close();
+  }
 
-void print_json(const std::string& path, const Scenario& what, const ScenarioResult& result,
-                bool explain, std::ostream& out) {
-  const auto outcome = static_cast<std::size_t>(result.verdict.outcome);
-  nlohmann::ordered_json json = {{"file", path},
-                                 {"fact", what.fact},
-                                 {"holds", result.wrong.empty()},
-                                 {"outcome", scenario::outcome_names()[outcome]},
-                                 {"culprits", result.verdict.culprits},
-                                 {"verdict", result.verdict.text},
-                                 {"scheduler", result.scheduler},
-                                 {"seed", result.seed},
-                                 {"runs", result.runs},
-                                 {"virtual_time_ns", result.virtual_time.count()},
-                                 {"messages", result.messages},
-                                 {"bytes", result.bytes},
-                                 {"digest", fmt::format("{:016x}", result.digest)}};
-  if (!what.source.empty()) json["source"] = what.source;
-  if (!result.wrong.empty()) {
-    json["failure"] = result.wrong;
-    json["replay"] = replay_line(path, result);
-  }
-  if (explain) json["ranks"] = to_json(result.stories);
-  out << json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
-}
+ private:
+  std::optional<OutputFile> log_file_;
+  std::optional<OutputFile> trace_file_;
+  std::optional<sim::TextTrace> log_;
+  std::optional<sim::ChromeTrace> trace_;
+  sim::TraceTee sinks_;
+};
 
 }  // namespace
 
@@ -126,15 +136,22 @@ int scenario_command(CommandContext& context) {
   std::vector<Scenario> scenarios;
   for (const std::string& path : flags.files) {
     scenarios.push_back(read_scenario(path, context.runtime.files()));
+    if (flags.faults) replace_faults(scenarios.back(), *flags.faults);
   }
+  RunFiles run_files(flags, context.runtime.files());
+  const ExploreOptions options{
+      .seed = flags.seed, .stories = flags.explain, .trace = run_files.sink()};
   bool all_hold = true;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    const ScenarioResult result = run_scenario(scenarios[i], flags.options);
+    const ScenarioResult result = flags.schedule
+                                      ? replay_scenario(scenarios[i], *flags.schedule, options)
+                                      : run_scenario(scenarios[i], options);
     all_hold = all_hold && result.wrong.empty();
     const auto print = flags.json ? print_json : print_text;
-    print(flags.files[i], scenarios[i], result, flags.options.stories, context.out);
+    print(flags.files[i], scenarios[i], result, flags.explain, context.out);
     context.out.flush();
   }
+  run_files.close();
   return all_hold ? kExitHolds : kExitFailed;
 }
 

@@ -220,6 +220,11 @@ std::optional<JsonNode> JsonObject::find(const std::string& key) {
 
 JsonNode JsonObject::require(const std::string& key) {
   if (auto found = find(key)) return *found;
+  for (const auto& [other, value] : node_.value_->items()) {
+    if (std::ranges::find(known_, other) != known_.end()) continue;
+    const std::string meant = did_you_mean(other, {key});
+    if (!meant.empty()) member(other, value).fail("is not known" + meant);
+  }
   node_.fail("lacks \"" + key + "\"");
 }
 

@@ -1,6 +1,7 @@
 #include "properties/scenario/judge.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <exception>
@@ -137,10 +138,12 @@ std::string describe(const Verdict& verdict) {
 std::string difference(const Expectation& expected, const Verdict& verdict,
                        std::int64_t guarded_works) {
   std::string text;
-  if (verdict.outcome != expected.outcome) {
-    append(text, fmt::format("expected {}, saw {}",
-                             outcome_names()[static_cast<std::size_t>(expected.outcome)],
-                             describe(verdict)));
+  if (std::ranges::find(expected.outcomes, verdict.outcome) == expected.outcomes.end()) {
+    std::vector<std::string> names;
+    for (const Outcome outcome : expected.outcomes) {
+      names.push_back(outcome_names()[static_cast<std::size_t>(outcome)]);
+    }
+    append(text, fmt::format("expected {}, saw {}", fmt::join(names, " or "), describe(verdict)));
   } else if (expected.culprits && verdict.culprits != *expected.culprits) {
     const auto named = [](const std::vector<int>& ranks) {
       return ranks.empty() ? std::string("no rank") : list_of(ranks);

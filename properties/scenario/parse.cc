@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "backends/api/digest.h"
 #include "backends/api/error.h"
 #include "properties/scenario/json_node.h"
 #include "properties/scenario/parse_steps.h"
@@ -14,6 +15,8 @@ namespace ddproof::scenario {
 namespace {
 
 constexpr int kRunsMax = 1'000'000;
+constexpr std::uint64_t kSearchRuns = 10'000;
+constexpr std::int64_t kDrawSeedsMax = 100'000;
 constexpr std::uint64_t kEventsDefault = 100'000'000;
 // Measured with a barrier and an all_reduce of 10,000 checked ranks.
 constexpr std::int64_t kRankKilobytes = 265;
@@ -57,35 +60,53 @@ void parse_network(JsonObject& top, Scenario& scenario) {
   network.finish();
 }
 
+sim::CampaignOptions parse_schedule(const JsonNode& node) {
+  JsonObject object(node);
+  sim::CampaignOptions schedule;
+  schedule.strategy =
+      static_cast<sim::Strategy>(object.require("scheduler").choice(scheduler_names()));
+  const auto runs = object.find("runs");
+  const auto count = [](const std::optional<JsonNode>& given, std::uint64_t otherwise) {
+    return given ? static_cast<std::uint64_t>(given->whole(1, kRunsMax)) : otherwise;
+  };
+  switch (schedule.strategy) {
+    case sim::Strategy::kFirstCome:
+    case sim::Strategy::kRandomWalk: schedule.runs = count(runs, 1); break;
+    case sim::Strategy::kPct:
+      schedule.runs = count(runs, 1);
+      if (const auto depth = object.find("depth")) {
+        schedule.pct_depth = static_cast<int>(depth->whole(1, 100));
+      }
+      if (const auto steps = object.find("steps")) {
+        schedule.pct_steps = static_cast<std::uint64_t>(steps->whole(1, 1'000'000'000));
+      }
+      break;
+    case sim::Strategy::kSearch: schedule.search_runs_max = count(runs, kSearchRuns); break;
+    case sim::Strategy::kPortfolio:
+      schedule.runs = count(runs, schedule.runs);
+      schedule.search_runs_max = count(object.find("search_runs"), schedule.search_runs_max);
+      break;
+  }
+  object.finish();
+  return schedule;
+}
+
 void parse_schedules(JsonObject& top, Scenario& scenario) {
   const auto node = top.find("schedules");
   if (!node) {
-    scenario.schedules = {Schedule{}};
+    scenario.schedules = {{.strategy = sim::Strategy::kRandomWalk, .runs = 1}};
     return;
   }
   for (const JsonNode& element : node->elements()) {
-    JsonObject object(element);
-    Schedule schedule;
-    schedule.scheduler =
-        static_cast<SchedulerKind>(object.require("scheduler").choice(scheduler_names()));
-    if (const auto runs = object.find("runs")) {
-      schedule.runs = static_cast<int>(runs->whole(1, kRunsMax));
-    }
-    if (schedule.scheduler == SchedulerKind::kPct) {
-      if (const auto depth = object.find("depth")) {
-        schedule.depth = static_cast<int>(depth->whole(1, 100));
-      }
-      if (const auto steps = object.find("steps")) {
-        schedule.steps = static_cast<std::uint64_t>(steps->whole(1, 1'000'000'000));
-      }
-    }
-    object.finish();
-    scenario.schedules.push_back(schedule);
+    scenario.schedules.push_back(parse_schedule(element));
   }
   if (scenario.schedules.empty()) node->fail("is empty; allowed: one schedule or more");
 }
 
 void parse_faults(JsonObject& top, Scenario& scenario) {
+  if (const auto seeds = top.find("drawn_faults")) {
+    scenario.drawn_faults = parse_set(*seeds, kDrawSeedsMax, "seed");
+  }
   const auto node = top.find("faults");
   if (!node) return;
   for (const JsonNode& element : node->elements()) {
@@ -149,7 +170,11 @@ void require_few_steps(const JsonNode& programs, const Scenario& scenario) {
 void parse_expectation(JsonObject& top, Scenario& scenario) {
   JsonObject object(top.require("expect"));
   Expectation& expect = scenario.expect;
-  expect.outcome = static_cast<Outcome>(object.require("outcome").choice(outcome_names()));
+  const JsonNode outcome = object.require("outcome");
+  for (const JsonNode& one : outcome.is_list() ? outcome.elements() : std::vector{outcome}) {
+    expect.outcomes.push_back(static_cast<Outcome>(one.choice(outcome_names())));
+  }
+  if (expect.outcomes.empty()) outcome.fail("is empty; allowed: one outcome or more");
   if (const auto culprits = object.find("culprits")) {
     expect.culprits.emplace();
     for (const JsonNode& rank : culprits->elements()) {
@@ -168,6 +193,14 @@ void parse_expectation(JsonObject& top, Scenario& scenario) {
     expect.guarded_works = works->whole(0, kStepsMax);
   }
   object.finish();
+}
+
+// Of all that decides what a run does, however it is laid out in the file. Sites name the file.
+std::uint64_t digest_of_run(Json document, const std::string& file) {
+  for (const char* key : {"fact", "source", "schedules", "faults", "drawn_faults", "expect"}) {
+    document.erase(key);
+  }
+  return digest_of(document.dump(-1, ' ', true, Json::error_handler_t::replace), digest_of(file));
 }
 
 std::string base_name(const std::string& path) {
@@ -204,6 +237,7 @@ Scenario parse_scenario(std::string_view text, const std::string& file) {
   parse_expectation(top, scenario);
   top.finish();
   require_few_steps(*top.find("programs"), scenario);
+  scenario.digest = digest_of_run(document, scenario.file);
   return scenario;
 }
 

@@ -74,6 +74,14 @@ RankSet RankSet::parse(std::string_view text, std::int64_t end, std::string_view
   return set;
 }
 
+std::vector<std::int64_t> RankSet::numbers() const {
+  std::vector<std::int64_t> result;
+  for (const auto& [first, last] : ranges_) {
+    for (std::int64_t number = first; number <= last; ++number) result.push_back(number);
+  }
+  return result;
+}
+
 bool RankSet::contains(std::int64_t number) const {
   return std::ranges::any_of(ranges_, [number](const auto& range) {
     return range.first <= number && number <= range.second;

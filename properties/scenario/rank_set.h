@@ -19,6 +19,7 @@ class RankSet {
   // number twice.
   static RankSet parse(std::string_view text, std::int64_t end, std::string_view noun);
 
+  std::vector<std::int64_t> numbers() const;  // ascending
   bool contains(std::int64_t number) const;
   // A number that is in both; none: nothing.
   std::optional<std::int64_t> overlap(const RankSet& other) const;

@@ -1,38 +1,35 @@
-// Runs a scenario under its schedules and compares what comes of it with what it expects.
+// One run of a scenario, and what came of it.
 //
-// Threads: one at a time for a scenario; nothing is shared between scenarios.
+// Threads: runs on different threads do not meet.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "properties/scenario/judge.h"
 #include "properties/scenario/scenario.h"
 #include "properties/scenario/story.h"
+#include "simulator/campaign.h"
+#include "simulator/event.h"
 
 namespace ddproof::scenario {
 
+// Pointers are borrowed for the run; null: none.
 struct RunOptions {
-  std::uint64_t seed = 0;
+  sim::FaultPlan faults = {};  // of this run
+  sim::TraceSink* trace = nullptr;
+  sim::StackPool* stacks = nullptr;
   bool stories = false;  // keep what each rank did
 };
 
-// Of the first run that is not as expected; else of the first one.
-struct ScenarioResult {
-  std::string wrong;  // empty: every run is as expected
+struct Run {
+  std::string wrong;  // what is not as expected; empty: nothing
   Verdict verdict;
-  std::string scheduler;  // "random"
-  std::uint64_t seed = 0;
-  std::int64_t runs = 0;  // that were made
-  std::uint64_t digest = 0;
-  Duration virtual_time{0};
-  std::uint64_t messages = 0;
-  std::uint64_t bytes = 0;
+  sim::Report report;
   std::vector<RankStory> stories;  // by rank, when asked for
 };
 
 // Throws ConfigError when this build lacks the backend "sim".
-ScenarioResult run_scenario(const Scenario& scenario, const RunOptions& options);
+Run run_once(const Scenario& scenario, const sim::RunSettings& settings, const RunOptions& options);
 
 }  // namespace ddproof::scenario

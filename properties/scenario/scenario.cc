@@ -12,7 +12,8 @@ const std::vector<std::string>& outcome_names() {
 }
 
 const std::vector<std::string>& scheduler_names() {
-  static const std::vector<std::string> names = {"round robin", "random", "pct"};
+  static const std::vector<std::string> names = {"round robin", "random", "pct", "exhaustive",
+                                                 "campaign"};
   return names;
 }
 

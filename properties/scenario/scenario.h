@@ -15,6 +15,7 @@
 #include "backends/api/call.h"
 #include "properties/scenario/rank_set.h"
 #include "reference/launch/main_process_first.h"
+#include "simulator/campaign.h"
 #include "simulator/fault_plan.h"
 #include "simulator/network.h"
 
@@ -140,24 +141,14 @@ enum class Outcome : std::uint8_t {
 const std::vector<std::string>& outcome_names();
 
 struct Expectation {
-  Outcome outcome = Outcome::kPasses;
+  std::vector<Outcome> outcomes;  // each run has one of them
   std::optional<std::vector<int>> culprits;
   std::vector<std::string> operation;         // each must stand in the verdict
   std::optional<std::int64_t> guarded_works;  // how often a guard's work ran, over all ranks
 };
 
-enum class SchedulerKind : std::uint8_t { kRoundRobin, kRandom, kPct };
-
-// "round robin", "random", "pct"; by number.
+// "round robin", "random", "pct", "exhaustive", "campaign"; by sim::Strategy.
 const std::vector<std::string>& scheduler_names();
-
-// So many runs; the first with the caller's seed, then one more each.
-struct Schedule {
-  SchedulerKind scheduler = SchedulerKind::kRandom;
-  int runs = 1;
-  int depth = 3;               // of kPct: see simulator/pct.h
-  std::uint64_t steps = 1000;  // of kPct
-};
 
 struct Program {
   RankSet ranks;
@@ -176,10 +167,12 @@ struct Scenario {
   bool timeouts_end_deadlocks = false;
   sim::LinkClass same_node;
   sim::LinkClass across_nodes;
-  sim::FaultPlan faults;
-  std::vector<Schedule> schedules;
-  std::vector<Program> programs;  // no rank is in two
+  sim::FaultPlan faults;                        // of every run
+  std::optional<RankSet> drawn_faults;          // seeds; more faults, drawn anew for each of them
+  std::vector<sim::CampaignOptions> schedules;  // their seeds count from 0
+  std::vector<Program> programs;                // no rank is in two
   Expectation expect;
+  std::uint64_t digest = 0;  // of all that a run depends on, but for faults and schedules
 
   int local_rank(int rank) const { return ranks_per_node == 0 ? rank : rank % ranks_per_node; }
   int nodes() const {

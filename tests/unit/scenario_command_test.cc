@@ -7,8 +7,8 @@
 
 #include "backends/api/error.h"
 #include "cli/subcommand.h"
+#include "properties/scenario/explore.h"
 #include "properties/scenario/parse.h"
-#include "properties/scenario/run.h"
 #include "tests/support/run_command.h"
 #include "tests/support/temporary_folder.h"
 
@@ -33,7 +33,7 @@ std::string wrong(const std::string& text) {
 
 std::string outcome(const std::string& members) {
   const std::string text = R"({"fact": "x", "expect": {"outcome": "passes"}, )" + members + "}";
-  return describe(run_scenario(scenario::parse_scenario(text, "x.json"), {}).verdict);
+  return describe(run_scenario(scenario::parse_scenario(text, "x.json"), {}).told.verdict);
 }
 
 class ScenarioCommand : public ::testing::Test {
@@ -55,8 +55,7 @@ TEST_F(ScenarioCommand, EndsWithOneWhenOneExpectationIsWrong) {
   EXPECT_EQ(both.status, kExitFailed);
   EXPECT_NE(both.out.find("FAILED " + bad + ": a lone barrier\n"), std::string::npos) << both.out;
   EXPECT_NE(both.out.find("  expected passes, saw mismatch\n  replay: ddproof scenario --explain "
-                          "--seed 7 " +
-                          bad + "\n"),
+                          "--schedule r1."),
             std::string::npos)
       << both.out;
   EXPECT_NE(both.out.find("holds  " + good), std::string::npos) << both.out;
@@ -89,7 +88,8 @@ TEST_F(ScenarioCommand, JsonHasWhatTheTextSays) {
   EXPECT_EQ(json.at("outcome"), "mismatch");
   EXPECT_EQ(json.at("culprits"), nlohmann::json::array());
   EXPECT_EQ(json.at("failure"), "expected passes, saw mismatch");
-  EXPECT_EQ(json.at("replay"), "ddproof scenario --explain --seed 0 " + path);
+  EXPECT_EQ(json.at("faults_fired"), nlohmann::json::array());
+  EXPECT_EQ(json.at("schedules").at(0).at("runs"), 1);
   EXPECT_EQ(json.at("ranks").at(1).at(0).at("outcome"), "mismatch");
 }
 
@@ -156,7 +156,8 @@ TEST(ScenarioRun, SameSeedGivesTheSameDigestAndOthersDiffer) {
   const auto digest = [](std::uint64_t seed) {
     const std::string text = R"({"fact": "x", "world_size": 5, "expect": {"outcome": "passes"},
         "programs": {"*": [{"do": "all_reduce", "count": 9}, {"do": "train", "batches": [1]}]}})";
-    return run_scenario(scenario::parse_scenario(text, "x.json"), {.seed = seed}).digest;
+    return run_scenario(scenario::parse_scenario(text, "x.json"), {.seed = seed})
+        .told.report.digest;
   };
   EXPECT_EQ(digest(1), digest(1));
   EXPECT_NE(digest(1), digest(2));
@@ -168,8 +169,8 @@ TEST(ScenarioRun, StopsAtTheFirstRunThatIsNotAsExpected) {
       "programs": {"*": [{"do": "barrier"}]}})";
   const auto result = run_scenario(scenario::parse_scenario(text, "x.json"), {.seed = 3});
   EXPECT_EQ(result.wrong, "expected deadlock, saw passes");
-  EXPECT_EQ(result.runs, 1);
-  EXPECT_EQ(result.scheduler, "round robin");
+  EXPECT_EQ(result.runs, 1u);
+  EXPECT_EQ(result.strategy, sim::Strategy::kFirstCome);
   EXPECT_EQ(result.seed, 3u);
 }
 

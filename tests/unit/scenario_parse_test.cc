@@ -82,13 +82,23 @@ TEST(ScenarioFile, ThatIsHugeIsRefused) {
 TEST(ScenarioFile, WithAnUnknownNameIsRefusedWithTheNearest) {
   EXPECT_EQ(refusal(with(R"("programs": {"*": []}, "time_out": "1 s")")),
             "x.json: time_out is not known; allowed: fact, source, world_size, ranks_per_node, "
-            "timeout, event_limit, checked, timeouts_end_deadlocks, network, faults, schedules, "
-            "programs, expect; did you mean \"timeout\"?");
+            "timeout, event_limit, checked, timeouts_end_deadlocks, network, drawn_faults, faults, "
+            "schedules, programs, expect; did you mean \"timeout\"?");
   EXPECT_EQ(refusal(program(R"({"do": "barrier", "labl": "x"})")),
             "x.json: programs.\"*\"[0].labl is not known; allowed: do, label, timeout, at; did you "
             "mean \"label\"?");
   EXPECT_TRUE(refusal(program(R"({"do": "barier"})")).ends_with("; did you mean \"barrier\"?"));
   EXPECT_EQ(refusal(program(R"({"label": "x"})")), "x.json: programs.\"*\"[0] lacks \"do\"");
+}
+
+TEST(ScenarioFile, WithAMisspelledKeyThatItNeedsIsToldOfTheSpelling) {
+  EXPECT_EQ(refusal(R"({"fact": "x", "wrold_size": 2})"),
+            "x.json: wrold_size is not known; did you mean \"world_size\"?");
+  EXPECT_EQ(refusal(program(R"({"do": "repeat", "time": 2, "steps": []})")),
+            "x.json: programs.\"*\"[0].time is not known; did you mean \"times\"?");
+  // Another key that the reader has not come to yet is not taken for one.
+  EXPECT_EQ(refusal(program(R"({"do": "send", "tag": 1})")),
+            "x.json: programs.\"*\"[0] lacks \"to\"");
 }
 
 TEST(ScenarioFile, WithAWrongNumberOrTypeIsRefused) {
@@ -125,6 +135,22 @@ TEST(ScenarioFile, OfAWorldThatCannotBeIsRefused) {
   EXPECT_EQ(world("100000"),
             "x.json: world_size is 100000, which needs about 26500 MB and 600000 memory mappings, "
             "of which a process has 65530; allowed: 1 to 10000");
+}
+
+TEST(ScenarioFile, WithSchedulesThatCannotBeIsRefused) {
+  const auto schedules = [](const std::string& list) {
+    return refusal(with("\"programs\": {\"*\": []}, \"schedules\": [" + list + "]"));
+  };
+  EXPECT_EQ(schedules(""), "x.json: schedules is empty; allowed: one schedule or more");
+  EXPECT_EQ(schedules(R"({"scheduler": "exhaustiv"})"),
+            "x.json: schedules[0].scheduler is \"exhaustiv\"; allowed: round robin, random, pct, "
+            "exhaustive, campaign; did you mean \"exhaustive\"?");
+  EXPECT_EQ(schedules(R"({"scheduler": "random", "depth": 3})"),
+            "x.json: schedules[0].depth is not known; allowed: scheduler, runs");
+  EXPECT_EQ(schedules(R"({"scheduler": "campaign", "runs": 0})"),
+            "x.json: schedules[0].runs is 0; allowed: 1 to 1000000");
+  EXPECT_EQ(refusal(with(R"("programs": {"*": []}, "drawn_faults": "9-1")")),
+            "x.json: drawn_faults is \"9-1\" has the range 9-1, which runs backwards");
 }
 
 TEST(ScenarioFile, WithAFaultThatCannotBeIsRefused) {

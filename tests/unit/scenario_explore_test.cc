@@ -1,0 +1,259 @@
+// Exploring scenarios: what schedules and drawn faults find, what they claim when they find
+// nothing, and that what failed is run again from its line, and nothing else is.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "backends/api/error.h"
+#include "cli/subcommand.h"
+#include "properties/scenario/explore.h"
+#include "properties/scenario/parse.h"
+#include "tests/support/run_command.h"
+#include "tests/support/temporary_folder.h"
+
+namespace ddproof {
+namespace {
+
+using scenario::parse_scenario;
+using scenario::RecordedRun;
+using scenario::ScenarioResult;
+
+// Rank 2 loads what rank 0 saves, at the same time: whether it is there is a matter of schedules.
+std::string race(const std::string& schedule, int batch = 1) {
+  return R"({"fact": "a load that races with a save", "world_size": 3,
+  "schedules": [)" +
+         schedule + R"(], "expect": {"outcome": "passes"}, "programs": {"*": [
+    {"do": "train", "batches": [)" +
+         std::to_string(batch) + R"(]},
+    {"do": "if", "ranks": "0", "then": [
+      {"do": "save_checkpoint", "path": "/c", "shared": false}]},
+    {"do": "if", "ranks": "2", "then": [
+      {"do": "load_checkpoint", "path": "/c", "shared": false}]},
+    {"do": "barrier"}]}})";
+}
+
+// Four ranks, two of whose collectives are checked for their values.
+std::string under_faults(const std::string& members) {
+  return R"({"fact": "x", "world_size": 4, )" + members + R"(, "programs": {"*": [
+    {"do": "all_reduce", "count": 4, "expect": 10}, {"do": "barrier"}]}})";
+}
+
+ScenarioResult explore(const std::string& text) {
+  return run_scenario(parse_scenario(text, "x.json"), {});
+}
+
+std::string refusal(const std::string& text, const RecordedRun& recorded) {
+  try {
+    replay_scenario(parse_scenario(text, "x.json"), recorded, {});
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string refusal(const std::string& recorded) {
+  try {
+    scenario::parse_recorded_run(recorded);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+class ScenarioExplore : public ::testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& text) {
+    std::string path = folder_.path() + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+  std::string read(const std::string& name) {
+    std::ostringstream text;
+    text << std::ifstream(folder_.path() + "/" + name).rdbuf();
+    return text.str();
+  }
+
+  TemporaryFolder folder_;
+};
+
+class Schedules : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Schedules, FindARaceAndReplayItBitForBit) {
+  const std::string text = race(GetParam());
+  const ScenarioResult found = explore(text);
+  ASSERT_EQ(found.wrong, "expected passes, saw error by rank 2");
+  ASSERT_TRUE(found.recorded);
+  const auto recorded = scenario::parse_recorded_run(to_string(*found.recorded));
+  EXPECT_EQ(recorded, *found.recorded);
+  const ScenarioResult again = replay_scenario(parse_scenario(text, "x.json"), recorded, {});
+  EXPECT_EQ(again.wrong, found.wrong);
+  EXPECT_EQ(again.told.report.digest, found.told.report.digest);
+  EXPECT_EQ(again.runs, 1u);
+  EXPECT_LE(recorded.schedule.choices.size(), 20u) << to_string(recorded);
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenario, Schedules,
+                         ::testing::Values(R"({"scheduler": "random", "runs": 100})",
+                                           R"({"scheduler": "pct", "runs": 100, "depth": 2})",
+                                           R"({"scheduler": "exhaustive"})",
+                                           R"({"scheduler": "campaign"})"));
+
+TEST_F(ScenarioExplore, ASearchProvesOrSaysThatItDidNot) {
+  const std::string all_reduce = R"("expect": {"outcome": "passes"}, "schedules": [
+      {"scheduler": "exhaustive", "runs": 2000}])";
+  const std::string path = write("x.json", under_faults(all_reduce));
+  const CommandResult proof = run_command(scenario_command, {path});
+  EXPECT_EQ(proof.status, kExitHolds);
+  EXPECT_NE(proof.out.find("\n  exhaustive: "), std::string::npos) << proof.out;
+  // Three ranks that all write one file: more orders than that.
+  const ScenarioResult cut = explore(R"({"fact": "x", "world_size": 3, "schedules": [
+      {"scheduler": "exhaustive", "runs": 2}], "expect": {"outcome": "passes"}, "programs": {"*": [
+      {"do": "save_checkpoint", "path": "/c{rank}", "shared": false}]}})");
+  EXPECT_EQ(cut.wrong, "the search ended after 2 runs without all orders; raise its \"runs\"");
+  EXPECT_FALSE(cut.recorded);
+}
+
+TEST_F(ScenarioExplore, PctSaysWhatARunHitsAndWhatAllMissed) {
+  const std::string path = write("x.json", under_faults(R"("expect": {"outcome": "passes"},
+      "schedules": [{"scheduler": "pct", "runs": 10, "depth": 1}, {"scheduler": "round robin"}])"));
+  const CommandResult told = run_command(scenario_command, {path});
+  EXPECT_NE(
+      told.out.find("  pct: P(missed bug of depth <= 1) <= 0.42, a run hits it with >= 0.083; "
+                    "10 runs, at most 12 fibers and "),
+      std::string::npos)
+      << told.out;
+  const CommandResult json = run_command(scenario_command, {"--json", path});
+  const auto schedules = nlohmann::json::parse(json.out).at("schedules");
+  EXPECT_EQ(schedules.at(0).at("bounds").at(0).at("depth"), 1);
+  EXPECT_NEAR(schedules.at(0).at("bounds").at(0).at("hit_probability"), 1.0 / 12, 1e-12);
+  EXPECT_EQ(schedules.at(1).at("scheduler"), "round robin");
+}
+
+TEST_F(ScenarioExplore, FaultsAreDrawnAnewForEachSeed) {
+  const std::string text = under_faults(R"("drawn_faults": "0-99", "expect": {"outcome": [
+      "passes", "deadlock", "lost rank", "mismatch", "wrong result", "error"]})");
+  const ScenarioResult all = explore(text);
+  EXPECT_EQ(all.wrong, "");
+  EXPECT_EQ(all.runs, 100u);
+  int kinds = 0;
+  for (const std::uint64_t struck : all.faults_struck) kinds += struck > 0 ? 1 : 0;
+  EXPECT_GE(kinds, 8);  // of the eleven that need no disk
+  EXPECT_GT(all.outcomes[static_cast<std::size_t>(scenario::Outcome::kLostRank)], 0u);
+  EXPECT_GT(all.outcomes[static_cast<std::size_t>(scenario::Outcome::kPasses)], 0u);
+}
+
+TEST_F(ScenarioExplore, AFailureUnderDrawnFaultsIsReplayedFromTheLineThatIsPrinted) {
+  const std::string path = write("with space.json", under_faults(R"("drawn_faults": "0-99",
+      "expect": {"outcome": ["passes", "deadlock", "lost rank"]})"));
+  const CommandResult found = run_command(scenario_command, {"--json", path});
+  ASSERT_EQ(found.status, kExitFailed);
+  const auto json = nlohmann::json::parse(found.out);
+  EXPECT_EQ(json.at("faults"), json.at("faults_fired"));  // idle ones are left out
+  const std::string line = json.at("replay");
+  EXPECT_TRUE(line.ends_with(" '" + path + "'")) << line;
+  const auto word_after = [&line](const std::string& flag, char end) {
+    const auto at = line.find(flag) + flag.size();
+    return line.substr(at, line.find(end, at) - at);
+  };
+  const std::string schedule = word_after("--schedule ", ' ');
+  const std::string faults = word_after("--faults '", '\'');
+  const CommandResult again =
+      run_command(scenario_command, {"--json", "--schedule", schedule, "--faults", faults, path});
+  EXPECT_EQ(again.status, kExitFailed);
+  EXPECT_EQ(nlohmann::json::parse(again.out).at("digest"), json.at("digest"));
+  EXPECT_THROW(run_command(scenario_command, {"--schedule", schedule, path}), ConfigError);
+}
+
+TEST_F(ScenarioExplore, ATextThatIsNoRecordedRunIsRefused) {
+  const ScenarioResult found = explore(race(R"({"scheduler": "campaign"})"));
+  const std::string text = to_string(*found.recorded);
+  EXPECT_EQ(refusal(text), "accepted");
+  EXPECT_EQ(refusal("r2" + text.substr(2)),
+            "schedule \"r2" + text.substr(2, 38) +
+                "...\" has version \"r2\"; this build replays version \"r1\"");
+  EXPECT_EQ(refusal("s1.3.4..f2438fc9"),
+            "schedule \"s1.3.4..f2438fc9\" has version \"s1\"; this build "
+            "replays version \"r1\"");
+  for (std::size_t length = 0; length < text.size(); ++length) {
+    EXPECT_NE(refusal(text.substr(0, length)), "accepted") << length;
+    std::string damaged = text;
+    damaged[length] = damaged[length] == '1' ? '2' : '1';
+    EXPECT_NE(refusal(damaged), "accepted") << length;
+  }
+  EXPECT_NE(refusal(text.substr(0, 30)).find("cut short"), std::string::npos);
+  EXPECT_NE(refusal(text.substr(0, text.size() - 3)).find("cut short"), std::string::npos);
+}
+
+TEST_F(ScenarioExplore, ARunOfAnotherProgramIsRefused) {
+  const std::string schedule = R"({"scheduler": "campaign"})";
+  const RecordedRun recorded = *explore(race(schedule)).recorded;
+  EXPECT_EQ(refusal(race(R"({"scheduler": "random"})"), recorded), "accepted");
+  EXPECT_EQ(
+      refusal(race(schedule, 2), recorded),
+      "the schedule was recorded with another x.json, a file of another name or other faults; "
+      "replay it with the file and the --faults it was made with");
+  RecordedRun other = recorded;
+  other.digest ^= 1;
+  EXPECT_TRUE(refusal(race(schedule), other)
+                  .ends_with("replay it with the version of ddproof it was made with"));
+  other = recorded;
+  other.schedule.choices.front().count += 1;
+  EXPECT_TRUE(refusal(race(schedule), other).starts_with("schedule of another run: decision "));
+}
+
+TEST_F(ScenarioExplore, FlagsThatDoNotGoTogetherAreRefused) {
+  const std::string path = write("x.json", race(R"({"scheduler": "campaign"})"));
+  const std::string text = to_string(*explore(race(R"({"scheduler": "campaign"})")).recorded);
+  for (const char* flag : {"--faults", "--trace", "--log"}) {
+    EXPECT_THROW(run_command(scenario_command, {flag, "x", path, path}), ConfigError) << flag;
+  }
+  EXPECT_THROW(run_command(scenario_command, {"--schedule", text, "--seed", "1", path}),
+               ConfigError);
+  EXPECT_THROW(run_command(scenario_command, {"--faults", "crash rank=9 operation=1", path}),
+               ConfigError);
+  EXPECT_THROW(run_command(scenario_command, {"--faults", "crash", path}), ConfigError);
+}
+
+TEST_F(ScenarioExplore, LogsAndTracesAreOfTheRunThatIsTold) {
+  const std::string path = write("x.json", race(R"({"scheduler": "campaign"})"));
+  const auto write_log = [&](const char* name, std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"--json", "--log", folder_.path() + "/" + name};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    arguments.push_back(path);
+    return nlohmann::json::parse(run_command(scenario_command, arguments).out);
+  };
+  const auto found = write_log("found.log", {"--trace", folder_.path() + "/trace.json"});
+  EXPECT_NE(read("found.log").find(" activity "), std::string::npos);
+  const std::string line = found.at("replay");
+  const auto at = line.find("r1.");
+  write_log("again.log", {"--schedule", line.substr(at, line.find(' ', at) - at)});
+  EXPECT_EQ(read("again.log"), read("found.log"));
+  const auto trace = nlohmann::json::parse(read("trace.json"));
+  EXPECT_GT(trace.at("traceEvents").size(), 100u);
+
+  const std::string one = folder_.path() + "/found.log";
+  const std::string other = folder_.path() + "/again.log";
+  EXPECT_EQ(run_command(diff_command, {one, other}).out, "no difference\n");
+  EXPECT_EQ(run_command(diff_command, {one, other}).status, kExitHolds);
+  const std::string first_line = read("found.log").substr(0, read("found.log").find('\n') + 1);
+  const std::string cut = write("cut.log", first_line);
+  const CommandResult differs = run_command(diff_command, {"--context", "1", one, cut});
+  EXPECT_EQ(differs.status, kExitFailed);
+  EXPECT_TRUE(differs.out.starts_with("--- " + one + "\n+++ " + cut +
+                                      "\nfirst difference in line 2:\n  " + first_line + "- "))
+      << differs.out;
+  EXPECT_TRUE(differs.out.ends_with("+ (the log ends here)\n"));
+  EXPECT_THROW(run_command(diff_command, {one}), ConfigError);
+}
+
+TEST_F(ScenarioExplore, AnOutputThatCannotBeWrittenIsAnError) {
+  const std::string path = write("x.json", race(R"({"scheduler": "campaign"})"));
+  EXPECT_THROW(run_command(scenario_command, {"--log", folder_.path() + "/no/x.log", path}),
+               DataError);
+  EXPECT_THROW(run_command(scenario_command, {"--trace", "/dev/full", path}), DataError);
+}
+
+}  // namespace
+}  // namespace ddproof
