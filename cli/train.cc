@@ -56,6 +56,8 @@ void declare_run_flags(Arguments& arguments, TrainCommand& command) {
   arguments.number("--world-size", command.world_size, 1, kWorldSizeMax,
                    "ranks; with gloo the launcher decides");
   declare_dataset_flags(arguments, command.data);
+  arguments.flag("--augment", train.augment,
+                 "crop (padding 4) and mirror training images at random, the same on any rank");
   arguments.number("--epochs", train.epochs, 1, kMany, "passes over the training set");
   arguments.number("--batch-size", train.batch_size, 1, kMany, "samples per rank and step");
   arguments.number("--global-batch-size", command.global_batch_size, 1, kMany,

@@ -3,6 +3,7 @@
 #include "properties/all_reduce_properties.h"
 #include "properties/barrier_properties.h"
 #include "properties/guard_properties.h"
+#include "properties/random_stream_properties.h"
 #include "properties/sampler_properties.h"
 #include "properties/training_properties.h"
 
@@ -13,6 +14,10 @@ std::vector<SuiteEntry> property_suite() {
       {"sampler-partition", "the ranks' samples are the data set, evenly dealt",
        [](const PropertyWorld&, const PropertyOptions& options, Runtime& runtime) {
          return sampler_partition(options, runtime);
+       }},
+      {"distinct-streams", "no two loader workers of all ranks draw the same random numbers",
+       [](const PropertyWorld&, const PropertyOptions& options, Runtime& runtime) {
+         return distinct_streams(options, runtime);
        }},
       {"barrier-orders", "nobody leaves a barrier before the last rank has entered",
        barrier_orders},

@@ -70,7 +70,9 @@ void BatchReader::read(std::int64_t number, HostBatch& batch) const {
   batch.labels.resize(count);
   for (std::size_t k = 0; k < count; ++k) {
     const std::span<float> values(batch.values.data() + k * sample_count, sample_count);
-    batch.labels[k] = dataset_.read(indices_[begin + static_cast<std::int64_t>(k)], values);
+    const std::int64_t index = indices_[begin + static_cast<std::int64_t>(k)];
+    batch.labels[k] = dataset_.read(index, values);
+    if (options_.transform) options_.transform(index, values);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backends/api/runtime.h"
+#include "reference/data/augmentation.h"
 #include "reference/data/dataset.h"
 #include "reference/data/distributed_sampler.h"
 
@@ -21,6 +22,7 @@ struct DataLoaderOptions {
   std::int64_t batch_size = 1;  // of this rank
   // Leaves out a last batch that is not full. Acts on this rank's list: after the sampler's split.
   bool drop_last = false;
+  SampleTransform transform;  // empty: samples stay as the data set has them
   // Batches read ahead, in a task of their own; 0 reads each when it is asked for.
   int prefetch = 2;
 };

@@ -10,6 +10,7 @@
 
 #include "reference/checkpoint/training_state.h"
 #include "reference/compute/cpu.h"
+#include "reference/data/augmentation.h"
 #include "reference/data/data_loader.h"
 #include "reference/ddp/agreement.h"
 #include "reference/model/models.h"
@@ -65,6 +66,7 @@ std::vector<Setting> settings(const TrainOptions& options, const TrainData& data
           {"weight decay", text(options.sgd.weight_decay)},
           {"nesterov", text(options.sgd.nesterov)},
           {"seed", text(options.seed)},
+          {"augmentation", text(options.augment)},
           {"bucket cap in bytes", text(options.bucket_cap_bytes)},
           {"saving of checkpoints", text(!options.checkpoint_directory.empty())},
           {"checkpoint every", text(options.checkpoint_every)},
@@ -145,7 +147,7 @@ class TrainingRun {
                         "ranks would draw wrong samples");
     }
     DataLoader<float> loader(runtime_, device_, data_.train, sampler_.indices(progress_.position),
-                             {.batch_size = options_.batch_size});
+                             {.batch_size = options_.batch_size, .transform = transform()});
     steps_of_run_ = last_step(loader.batch_count());
     while (!reached_max_steps()) {
       const Batch<float>* batch = loader.next();
@@ -153,6 +155,12 @@ class TrainingRun {
       step(trainer, *batch);
     }
     if (progress_.position == 0 && options_.checkpoint_every == 0) save();
+  }
+
+  SampleTransform transform() const {
+    if (!options_.augment) return {};
+    return random_crop_and_flip(data_.train.sample_shape(), kCropPadding, options_.seed,
+                                progress_.epoch);
   }
 
   void step(Trainer<float>& trainer, const Batch<float>& batch) {

@@ -24,7 +24,8 @@ struct TrainOptions {
   std::int64_t epochs = 1;
   std::int64_t batch_size = 64;  // of each rank
   SgdOptions sgd;
-  std::uint64_t seed = 0;  // of the initial parameters and of the order of samples
+  std::uint64_t seed = 0;  // of the initial parameters, the order of samples and augmentation
+  bool augment = false;    // training images are cropped and mirrored at random (kCropPadding)
   std::int64_t bucket_cap_bytes = kDefaultBucketBytes;
   std::int64_t max_steps = 0;        // in all, over resumed runs too; 0: as many as the epochs have
   bool evaluate = false;             // on the test set, at the end
@@ -32,6 +33,9 @@ struct TrainOptions {
   std::int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch and of the run
   bool resume = false;                // from the directory's checkpoint, if there is one
 };
+
+// What PyTorch's users give RandomCrop for small images.
+inline constexpr int kCropPadding = 4;
 
 struct TrainData {
   const Dataset& train;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 
@@ -173,6 +174,30 @@ TEST(DataLoader, AllRanksGetEquallyManyBatchesOfEqualSizes) {
   }
   EXPECT_EQ(sizes[0], (std::vector<std::size_t>{2, 1}));
   EXPECT_EQ(sizes[1], sizes[0]);
+}
+
+// Randomness that is keyed by the sample, not by the rank: P11's other cure.
+TEST(DataLoader, ASampleIsAugmentedAlikeAtEveryWorldSize) {
+  const TensorDataset data = numbers(12);
+  // Any transform that depends on the index alone; the real one takes images.
+  const DataLoaderOptions options{.batch_size = 1,
+                                  .transform = [](std::int64_t index, std::span<float> values) {
+                                    values[1] += 100.0F * static_cast<float>(index);
+                                  }};
+  const auto all_of = [&](int replicas) {
+    std::vector<std::vector<float>> samples;
+    for (int rank = 0; rank < replicas; ++rank) {
+      DistributedSampler sampler({.length = 12, .replicas = replicas, .rank = rank});
+      const Loaded loaded = load_all(data, sampler.indices(), options);
+      samples.insert(samples.end(), loaded.values.begin(), loaded.values.end());
+    }
+    std::ranges::sort(samples);
+    return samples;
+  };
+  const auto alone = all_of(1);
+  ASSERT_EQ(alone.size(), 12u);
+  EXPECT_EQ(alone[3], (std::vector<float>{3, 303.5F}));
+  EXPECT_EQ(all_of(3), alone);
 }
 
 TEST(LocalBatchSize, DividesTheGlobalBatch) { EXPECT_EQ(local_batch_size(64, 4), 16); }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "backends/local/os_runtime.h"
@@ -96,10 +97,32 @@ TEST(Train, SameSeedSameBits) {
             World(2).train(other, {images}).state_digest);
 }
 
+class Losses : public TrainObserver {
+ public:
+  void on_step(const StepRecord& record) override { losses.push_back(record.metrics.loss()); }
+  void on_warning(const std::string&) override {}
+  std::vector<double> losses;
+};
+
+// One image, nothing learned: only what is done to the image can change its loss.
+TEST(Train, AugmentationShowsAnImageInAnotherFormEachEpoch) {
+  const ImageDataset image = make_images(1);
+  OsRuntime runtime;
+  TrainOptions options{.epochs = 3, .batch_size = 1, .sgd = {.lr = 0}, .seed = 5};
+  Losses plain;
+  train(options, {image}, nullptr, runtime, &plain);
+  Losses augmented;
+  options.augment = true;
+  train(options, {image}, nullptr, runtime, &augmented);
+  EXPECT_EQ(std::set(plain.losses.begin(), plain.losses.end()).size(), 1u);
+  EXPECT_EQ(std::set(augmented.losses.begin(), augmented.losses.end()).size(), 3u);
+}
+
 TEST_F(CheckpointFolder, AStoppedRunGoesOnExactlyAtEveryStep) {
   const ImageDataset images = make_images(30);
   OsRuntime runtime;
   TrainOptions options = small_options();
+  options.augment = true;  // its randomness must go on where it stopped, too
   const TrainSummary whole = train(options, {images}, nullptr, runtime, nullptr);
   ASSERT_EQ(whole.steps, 16);  // two epochs of 8, the last batch of each has 2 samples
   options.checkpoint_directory = path_;
