@@ -1,13 +1,21 @@
 #include "reference/launch/rendezvous.h"
 
-#include <string>
+#include <fmt/format.h>
 
 #include "backends/api/error.h"
 
 namespace ddproof {
+namespace {
+
+std::string left_key(int rank, const std::string& claim) {
+  return fmt::format("ranks/{}/left/{}", rank, claim.substr(0, claim.find(' ')));
+}
+
+}  // namespace
 
 Rendezvous::Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, Duration timeout)
-    : store_host_(environment.launcher_hosts_store ? std::nullopt : std::optional(0)) {
+    : runtime_(runtime),
+      store_host_(environment.launcher_hosts_store ? std::nullopt : std::optional(0)) {
   if (environment.master_port_is_pytorchs) {
     throw ConfigError(
         "port " + std::to_string(environment.master_port) + " of " + environment.master_addr +
@@ -27,9 +35,43 @@ Rendezvous::Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, D
   store_ = std::make_unique<TcpStore>(
       runtime,
       TcpStoreOptions{.host = environment.master_addr, .port = port, .connect_timeout = timeout});
+  claim_rank(environment);
+}
+
+// The claims of a rank are numbered. Each is "ID LOCAL_RANK", and ends when its process says so or
+// dies: the store then executes its last will.
+void Rendezvous::claim_rank(const LaunchEnvironment& environment) {
+  const int rank = environment.rank;
+  const std::string mine =
+      fmt::format("{} {}", store_->add("ranks/ids", 1), environment.local_rank);
+  left_key_ = left_key(rank, mine);
+  store_->set_last_will(left_key_, "its process died");
+  for (int number = 1;; ++number) {
+    const std::string key = fmt::format("ranks/{}/{}", rank, number);
+    const std::string holder = store_->compare_set(key, "", mine);
+    if (holder == mine) return;
+    try {
+      store_->wait({left_key(rank, holder)}, kClaimTimeout);
+    } catch (const CommError& error) {
+      if (error.kind() != CommErrorKind::kTimeout) throw;
+      throw ConfigError(
+          fmt::format("RANK is {} in two processes of one job at {}:{}: LOCAL_RANK is {} here and "
+                      "{} in the one that came first; give every process a RANK of its own",
+                      rank, environment.master_addr, environment.master_port,
+                      environment.local_rank, holder.substr(holder.find(' ') + 1)));
+    }
+  }
+}
+
+void Rendezvous::give_rank_back() {
+  try {
+    store_->answering_by(runtime_.now() + kClaimTimeout)->set(left_key_, "it left");
+  } catch (const CommError&) {  // the store is gone, and all claims with it
+  }
 }
 
 Rendezvous::~Rendezvous() {
+  give_rank_back();
   store_.reset();
   if (server_) server_->wait_for_clients_to_leave(kLeaveTimeout);
 }
