@@ -285,7 +285,9 @@ class TrainProgram {
   }
 
   bool run_launched(Backend& backend, Outcome& outcome) {
-    Rendezvous rendezvous(context_.runtime, environment_, timeout());
+    Rendezvous rendezvous(context_.runtime, environment_, timeout(), [this](const auto& why) {
+      context_.err << "ddproof train: rank " << environment_.rank << ": " << why << std::endl;
+    });
     const std::unique_ptr<ProcessGroup> group =
         backend.join({.rank = environment_.rank,
                       .world_size = environment_.world_size,

@@ -96,11 +96,13 @@ class TcpStore::Client {
  private:
   ConnectionPtr connect_until(TimePoint deadline) {
     Duration pause = std::chrono::milliseconds(5);
+    TimePoint notice_at = runtime_.now() + kConnectNotice;
     while (true) {
       std::string why;
       try {
         endpoints_ = StoreConnection::resolve(options_);
-        return std::make_unique<StoreConnection>(options_, endpoints_, deadline - runtime_.now());
+        return std::make_unique<StoreConnection>(
+            options_, endpoints_, std::min<Duration>(deadline - runtime_.now(), kConnectNotice));
       } catch (const StoreConnection::ConnectFailed& failure) {
         why = failure.why;
       }
@@ -110,9 +112,20 @@ class TcpStore::Client {
                             "); see whether the process that hosts the store runs, and check "
                             "MASTER_ADDR and MASTER_PORT");
       }
+      if (runtime_.now() >= notice_at) {
+        notice_at = runtime_.now() + kConnectNotice;
+        give_notice(why, deadline - runtime_.now());
+      }
       runtime_.sleep_for(pause);
       pause = std::min<Duration>(pause * 2, std::chrono::milliseconds(200));
     }
+  }
+
+  void give_notice(const std::string& why, Duration left) {
+    if (!options_.on_connect_delay) return;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left).count();
+    options_.on_connect_delay(describe_store(options_) + ": cannot be reached yet (" + why +
+                              "); trying for " + std::to_string(seconds) + " s more");
   }
 
   // One more connection to a server that was there: no second try.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,11 +20,16 @@
 
 namespace ddproof {
 
+inline constexpr Duration kConnectNotice = std::chrono::seconds(10);
+
 struct TcpStoreOptions {
   std::string host;
   std::uint16_t port = 0;
   // The server may start later than its clients: connecting is tried again until this passes.
   Duration connect_timeout = std::chrono::minutes(5);
+  // Told each kConnectNotice that connecting takes: one line, what fails and until when it is tried
+  // again. May be empty.
+  std::function<void(const std::string&)> on_connect_delay;
   // How long the server may take for a call that waits for nothing.
   Duration answer_timeout = std::chrono::minutes(1);
 };

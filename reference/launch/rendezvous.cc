@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "backends/api/error.h"
 
 namespace ddproof {
@@ -13,7 +15,8 @@ std::string left_key(int rank, const std::string& claim) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, Duration timeout)
+Rendezvous::Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, Duration timeout,
+                       std::function<void(const std::string&)> on_delay)
     : runtime_(runtime),
       store_host_(environment.launcher_hosts_store ? std::nullopt : std::optional(0)) {
   if (environment.master_port_is_pytorchs) {
@@ -32,9 +35,11 @@ Rendezvous::Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, D
         TcpStoreServerOptions{.host = one_node ? environment.master_addr : "", .port = port});
     port = server_->port();
   }
-  store_ = std::make_unique<TcpStore>(
-      runtime,
-      TcpStoreOptions{.host = environment.master_addr, .port = port, .connect_timeout = timeout});
+  store_ =
+      std::make_unique<TcpStore>(runtime, TcpStoreOptions{.host = environment.master_addr,
+                                                          .port = port,
+                                                          .connect_timeout = timeout,
+                                                          .on_connect_delay = std::move(on_delay)});
   claim_rank(environment);
 }
 

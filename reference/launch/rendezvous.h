@@ -5,6 +5,7 @@
 // RANK do not wait for each other's peers. Threads: one task at a time.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,8 +22,10 @@ class Rendezvous {
   // Requires: environment.distributed; `runtime` outlives this.
   // Throws ResourceError when rank 0 cannot listen there, CommError{kTimeout} when nobody answers
   // within `timeout`; both name host and port. Throws ConfigError when another process has this
-  // rank and does not leave within kClaimTimeout.
-  Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, Duration timeout);
+  // rank and does not leave within kClaimTimeout. `on_delay`, if given, hears from time to time why
+  // the store is not reached yet.
+  Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, Duration timeout,
+             std::function<void(const std::string&)> on_delay = {});
   // The host waits for the other ranks to leave or die, at most kLeaveTimeout.
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;

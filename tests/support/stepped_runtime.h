@@ -5,7 +5,7 @@
 
 namespace ddproof {
 
-class SteppedRuntime final : public OsRuntime {
+class SteppedRuntime : public OsRuntime {
  public:
   void advance(Duration duration) { now_ += duration; }
   TimePoint now() const override { return now_; }

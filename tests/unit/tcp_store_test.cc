@@ -15,6 +15,7 @@
 #include "backends/store/protocol.h"
 #include "backends/store/store_connection.h"
 #include "backends/store/tcp_store_server.h"
+#include "tests/support/stepped_runtime.h"
 
 namespace ddproof {
 namespace {
@@ -175,6 +176,28 @@ TEST_F(TcpStoreTest, NobodyThereIsATimeoutThatNamesTheAddress) {
   EXPECT_EQ(text, "store [tcp 127.0.0.1:" + std::to_string(port) +
                       "]: cannot be reached (Connection refused); see whether the process that "
                       "hosts the store runs, and check MASTER_ADDR and MASTER_PORT");
+}
+
+// Sleeping moves its clock and takes no time.
+class HastyRuntime final : public SteppedRuntime {
+ public:
+  void sleep_for(Duration duration) override { advance(duration); }
+};
+
+TEST_F(TcpStoreTest, SaysEveryTenSecondsWhyItIsNotConnectedYet) {
+  asio::io_context io;
+  const Tcp::socket holder(io, {asio::ip::address_v4::loopback(), 0});  // bound, never listening
+  const std::uint16_t port = holder.local_endpoint().port();
+  HastyRuntime runtime;
+  std::vector<std::string> notices;
+  TcpStoreOptions options = to(port);
+  options.connect_timeout = seconds(35);
+  options.on_connect_delay = [&](const std::string& text) { notices.push_back(text); };
+  EXPECT_NE(error_of<CommError>([&] { TcpStore(runtime, options); }), "");
+  ASSERT_EQ(notices.size(), 3u);
+  EXPECT_EQ(notices[0], "store [tcp 127.0.0.1:" + std::to_string(port) +
+                            "]: cannot be reached yet (Connection refused); trying for 24 s more");
+  EXPECT_TRUE(notices[2].ends_with("trying for 4 s more")) << notices[2];
 }
 
 TEST_F(TcpStoreTest, AnUnknownHostIsNamed) {
