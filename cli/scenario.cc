@@ -13,6 +13,7 @@
 #include "cli/subcommand.h"
 #include "properties/scenario/explore.h"
 #include "properties/scenario/parse.h"
+#include "properties/scenario/shrink.h"
 #include "simulator/trace.h"
 
 namespace ddproof {
@@ -32,6 +33,7 @@ struct ScenarioFlags {
   std::optional<sim::FaultPlan> faults;
   std::string trace;
   std::string log;
+  std::string shrunk;
 };
 
 sim::FaultPlan parse_faults(const std::string& text) {
@@ -45,7 +47,7 @@ sim::FaultPlan parse_faults(const std::string& text) {
 // What is said of one run or one world makes no sense for several.
 void require_one_file(const Arguments& arguments, const ScenarioFlags& flags) {
   if (flags.files.size() == 1) return;
-  for (const char* name : {"--schedule", "--faults", "--trace", "--log"}) {
+  for (const char* name : {"--schedule", "--faults", "--trace", "--log", "--shrink"}) {
     if (!arguments.given(name)) continue;
     throw ConfigError(std::string(name) + " takes one scenario file, " +
                       std::to_string(flags.files.size()) + " are given");
@@ -66,11 +68,15 @@ bool parse(CommandContext& context, ScenarioFlags& flags) {
   arguments.text("--faults", faults, "strike instead of the file's; \";\" between them");
   arguments.text("--trace", flags.trace, "write the told run as a Chrome trace, for Perfetto");
   arguments.text("--log", flags.log, "write the told run's events, one a line, for ddproof diff");
+  arguments.text("--shrink", flags.shrunk, "write the scenario of a failure here, made small");
   arguments.rest("files", flags.files, "the files, after all flags");
   if (!arguments.parse(context.arguments, context.out)) return false;
   if (flags.files.empty()) throw ConfigError("no file is given; pass one scenario file or more");
   require_one_file(arguments, flags);
   if (arguments.given("--schedule")) {
+    if (arguments.given("--shrink")) {
+      throw ConfigError("--shrink: a schedule belongs to one program; leave out --schedule");
+    }
     if (arguments.given("--seed")) throw ConfigError("--seed: the schedule has a seed of its own");
     flags.schedule = scenario::parse_recorded_run(schedule);
   }
@@ -78,15 +84,13 @@ bool parse(CommandContext& context, ScenarioFlags& flags) {
   return true;
 }
 
-Scenario read_scenario(const std::string& path, FileSystem& files) {
-  std::vector<std::byte> bytes;
+std::string read_text(const std::string& path, FileSystem& files) {
   try {
-    bytes = read_file(files, path);
+    const std::vector<std::byte> bytes = read_file(files, path);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   } catch (const DataError& error) {
     throw ConfigError(error.what());
   }
-  return scenario::parse_scenario({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-                                  path);
 }
 
 void replace_faults(Scenario& what, const sim::FaultPlan& faults) {
@@ -127,15 +131,39 @@ class RunFiles {
   sim::TraceTee sinks_;
 };
 
+// Writes the small scenario, and tells of it as of the large one.
+void shrink(const std::string& text, const Scenario& what, const ScenarioResult& result,
+            const ScenarioFlags& flags, CommandContext& context) {
+  if (result.told.wrong.empty()) {
+    context.err << "nothing to shrink: no run is wrong\n";
+    return;
+  }
+  const scenario::ShrunkScenario shrunk =
+      scenario::shrink_scenario(text, what, result, flags.shrunk);
+  OutputFile file(context.runtime.files(), flags.shrunk);
+  file.stream() << shrunk.text;
+  file.close();
+  if (flags.json) {
+    print_json(flags.shrunk, shrunk.scenario, shrunk.result, flags.explain, context.out);
+    return;
+  }
+  context.out << "\nshrunk in " << shrunk.runs << " runs from " << to_string(size_of(what, result))
+              << " to " << to_string(size_of(shrunk.scenario, shrunk.result)) << "\n"
+              << shrunk.text;
+  print_text(flags.shrunk, shrunk.scenario, shrunk.result, flags.explain, context.out);
+}
+
 }  // namespace
 
 int scenario_command(CommandContext& context) {
   ScenarioFlags flags;
   if (!parse(context, flags)) return kExitHolds;
   // All are read first: a file that is wrong is told before any time is spent.
+  std::vector<std::string> texts;
   std::vector<Scenario> scenarios;
   for (const std::string& path : flags.files) {
-    scenarios.push_back(read_scenario(path, context.runtime.files()));
+    texts.push_back(read_text(path, context.runtime.files()));
+    scenarios.push_back(scenario::parse_scenario(texts.back(), path));
     if (flags.faults) replace_faults(scenarios.back(), *flags.faults);
   }
   RunFiles run_files(flags, context.runtime.files());
@@ -149,6 +177,7 @@ int scenario_command(CommandContext& context) {
     all_hold = all_hold && result.wrong.empty();
     const auto print = flags.json ? print_json : print_text;
     print(flags.files[i], scenarios[i], result, flags.explain, context.out);
+    if (!flags.shrunk.empty()) shrink(texts[i], scenarios[i], result, flags, context);
     context.out.flush();
   }
   run_files.close();
