@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "simulator/event.h"
 #include "simulator/report.h"
 #include "simulator/schedule.h"
 #include "simulator/scheduler.h"
@@ -21,6 +22,7 @@ struct RunSettings {
   std::uint64_t seed = 0;
   Scheduler* scheduler = nullptr;
   StepObserver* observer = nullptr;  // null: nobody
+  TraceSink* trace = nullptr;        // null: none
 };
 
 struct RunResult {

@@ -65,7 +65,7 @@ class Exploration {
       tell_again(first_schedule_, sim::FaultPlan(result_.faults), "");
       if (result_.wrong.empty()) result_.wrong = wrong;
       if (result_.told.report.digest != digest) {
-        result_.wrong = "the run does not repeat itself: its digest differs";
+        result_.wrong = "the run does not repeat itself; its digest differs";
       }
     }
     return std::move(result_);
@@ -74,11 +74,9 @@ class Exploration {
   // Runs a schedule, watched. Throws sim::ScheduleError when the run has other choices.
   void tell(const sim::Schedule& schedule, const sim::FaultPlan& faults) {
     sim::Replay replay(schedule);
-    result_.told = run_once(scenario_, {.seed = schedule.seed, .scheduler = &replay},
-                            {.faults = faults,
-                             .trace = options_.trace,
-                             .stacks = &stacks_,
-                             .stories = options_.stories});
+    result_.told =
+        run_once(scenario_, {.seed = schedule.seed, .scheduler = &replay, .trace = options_.trace},
+                 {.faults = faults, .stacks = &stacks_, .stories = options_.stories});
     replay.check();
     result_.wrong = result_.told.wrong;
     result_.faults = faults;
@@ -171,9 +169,9 @@ class Exploration {
 
   sim::RunResult run(const sim::RunSettings& settings, const sim::FaultPlan& faults) {
     sim::Recorder recorder(*settings.scheduler);
-    Run run = run_once(
-        scenario_, {.seed = settings.seed, .scheduler = &recorder, .observer = settings.observer},
-        {.faults = faults, .stacks = &stacks_});
+    sim::RunSettings recorded = settings;
+    recorded.scheduler = &recorder;
+    Run run = run_once(scenario_, recorded, {.faults = faults, .stacks = &stacks_});
     if (!is_found_) {  // what follows only shrinks the schedule
       ++result_.outcomes[static_cast<std::size_t>(run.verdict.outcome)];
       for (const sim::Fault& fault : run.report.faults_fired) {

@@ -51,7 +51,8 @@ std::uint64_t count_saves(const Steps& steps) {
 sim::FaultShape measure_shape(const Scenario& scenario, std::uint64_t seed) {
   Meter meter;
   sim::RoundRobin round_robin;
-  const Run run = run_once(scenario, {.seed = seed, .scheduler = &round_robin}, {.trace = &meter});
+  const Run run =
+      run_once(scenario, {.seed = seed, .scheduler = &round_robin, .trace = &meter}, {});
   sim::FaultShape shape = meter.shape();
   shape.ranks = scenario.world_size;
   shape.duration = std::max<sim::Time>(1, run.report.virtual_time);

@@ -10,14 +10,12 @@
 #include "properties/scenario/scenario.h"
 #include "properties/scenario/story.h"
 #include "simulator/campaign.h"
-#include "simulator/event.h"
 
 namespace ddproof::scenario {
 
 // Pointers are borrowed for the run; null: none.
 struct RunOptions {
   sim::FaultPlan faults = {};  // of this run
-  sim::TraceSink* trace = nullptr;
   sim::StackPool* stacks = nullptr;
   bool stories = false;  // keep what each rank did
 };

@@ -274,7 +274,7 @@ class Planter {
     const scenario::Scenario scenario = scenario::parse_scenario(text(), "x.json");
     Messages messages;
     sim::RoundRobin round_robin;
-    run_once(scenario, {.scheduler = &round_robin}, {.trace = &messages});
+    run_once(scenario, {.scheduler = &round_robin, .trace = &messages}, {});
     auto at = messages.counts.begin();
     std::advance(at, pick(static_cast<int>(messages.counts.size())));
     fault_ = fmt::format("{} from={} to={} message={}{}", kind, at->first.first, at->first.second,
