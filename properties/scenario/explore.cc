@@ -205,6 +205,16 @@ ScenarioResult run_scenario(const Scenario& scenario, const ExploreOptions& opti
   return Exploration(scenario, options).explore();
 }
 
+ScenarioResult run_schedule(const Scenario& scenario, const sim::Schedule& schedule,
+                            const ExploreOptions& options) {
+  Exploration exploration(scenario, options);
+  exploration.tell(schedule, scenario.faults);
+  ScenarioResult& result = exploration.result();
+  result.runs = 1;
+  result.explored.clear();
+  return std::move(result);
+}
+
 ScenarioResult replay_scenario(const Scenario& scenario, const RecordedRun& recorded,
                                const ExploreOptions& options) {
   if (recorded.program != program_digest(scenario, scenario.faults)) {
@@ -213,17 +223,14 @@ ScenarioResult replay_scenario(const Scenario& scenario, const RecordedRun& reco
                     "faults; replay it with the file and the --faults it was made with",
                     scenario.file));
   }
-  Exploration exploration(scenario, options);
+  ScenarioResult result;
   try {
-    exploration.tell(recorded.schedule, scenario.faults);
+    result = run_schedule(scenario, recorded.schedule, options);
   } catch (const sim::ScheduleError& error) {
     throw ConfigError(error.what());
   }
-  ScenarioResult& result = exploration.result();
-  result.runs = 1;
-  result.explored.clear();
   const std::uint64_t digest = result.told.report.digest;
-  if (digest == recorded.digest) return std::move(result);
+  if (digest == recorded.digest) return result;
   throw ConfigError(
       fmt::format("the run has digest {:016x}, the recorded one had {:016x}; replay it with the "
                   "version of ddproof it was made with",

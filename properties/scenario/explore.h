@@ -44,6 +44,11 @@ struct ScenarioResult {
 // Throws ConfigError when this build lacks the backend "sim".
 ScenarioResult run_scenario(const Scenario& scenario, const ExploreOptions& options);
 
+// Runs one schedule, with the scenario's own faults. Throws sim::ScheduleError when the scenario
+// offers other choices than the schedule made.
+ScenarioResult run_schedule(const Scenario& scenario, const sim::Schedule& schedule,
+                            const ExploreOptions& options);
+
 // Runs the recorded run again, with the scenario's own faults.
 // Throws ConfigError when the run was not recorded with this scenario and these faults, and when it
 // goes another way than the recorded one did.

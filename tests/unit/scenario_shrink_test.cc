@@ -78,6 +78,19 @@ TEST(ScenarioShrink, KeepsWhatOnlySomeSchedulesBringAbout) {
   EXPECT_FALSE(shrunk.result.recorded->schedule.choices.empty());
 }
 
+// The reader lets others run so often that a random walk hardly ever has it come first.
+TEST(ScenarioShrink, StartsFromTheScheduleThatFailed) {
+  const std::string pause = R"({"do": "repeat", "times": 40, "steps": [
+      {"do": "sleep", "for": "0 ns"}]},)";
+  const ShrunkScenario shrunk = shrink(R"({"fact": "x", "world_size": 2,
+      "schedules": [{"scheduler": "campaign"}], "expect": {"outcome": "passes"}, "programs": {
+        "0": [{"do": "save_checkpoint", "path": "/c", "shared": false}],
+        "1": [)" + pause + R"({"do": "load_checkpoint", "path": "/c", "shared": false}]}})");
+  EXPECT_EQ(shrunk.result.told.verdict.outcome, Outcome::kError);
+  EXPECT_EQ(to_string(size_of(shrunk.scenario, shrunk.result)).substr(0, 26),
+            "2 ranks, 2 steps, 0 faults");
+}
+
 TEST(ScenarioShrink, TakesNoStaleExpectationForTheBug) {
   const ShrunkScenario shrunk = shrink(R"({"fact": "x", "world_size": 9, "programs": {
       "4": [{"do": "all_reduce", "value": 3, "expect": 9}],
