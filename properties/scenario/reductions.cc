@@ -75,6 +75,15 @@ Json with_steps_instead(const Json& document, const std::string& text, const Jso
   return with_groups(document, groups);
 }
 
+template <class Part>
+std::set<Part> chosen(const std::vector<Part>& all, const Parts& parts) {
+  std::set<Part> result;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (parts[i]) result.insert(all[i]);
+  }
+  return result;
+}
+
 // A message: sender, receiver, tag, and the how manieth of these.
 using Message = std::tuple<int, int, std::int64_t, std::size_t>;
 
@@ -192,11 +201,7 @@ Json without_step_key(const Json& document, const std::string& key) {
 std::size_t count_shared_steps(const Json& document) { return shared_steps(document).size(); }
 
 Json without_shared_steps(const Json& document, const Parts& parts) {
-  const std::vector<SharedStep> all = shared_steps(document);
-  std::set<SharedStep> out;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (parts[i]) out.insert(all[i]);
-  }
+  const std::set<SharedStep> out = chosen(shared_steps(document), parts);
   RankGroups groups = groups_of(document);
   for (RankGroup& group : groups) {
     std::map<std::string, std::size_t> count;
@@ -229,11 +234,7 @@ Json without_steps_of_groups(const Json& document, const Parts& parts) {
 std::size_t count_messages(const Json& document) { return messages(document).size(); }
 
 Json without_messages(const Json& document, const Parts& parts) {
-  const std::vector<Message> all = messages(document);
-  std::set<Message> out;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (parts[i]) out.insert(all[i]);
-  }
+  const std::set<Message> out = chosen(messages(document), parts);
   RankGroups groups = one_by_one(document);
   for (RankGroup& group : groups) {
     MessageCounter counter(group.ranks.front());
