@@ -189,6 +189,7 @@ bool Simulation::fire_due() {
   if (!queue_.empty()) time = queue_.first().time;
   if (!deadlines_.empty()) time = std::min(time, deadlines_.first().time);
   if (time != kNever || patience_runs_out_) time = std::min(time, next_patience());
+  if (time != now_ && end_this_time()) return true;
   if (time == kNever) return false;
   now_ = time;
   while (!deadlines_.empty() && deadlines_.first().time == now_) {
@@ -199,6 +200,14 @@ bool Simulation::fire_due() {
     const Action action = queue_.pop().action;
     action.run(action.target, action.argument);
   }
+  return true;
+}
+
+// False when there is nothing to do.
+bool Simulation::end_this_time() {
+  if (end_of_time_.empty()) return false;
+  const std::vector<Action> actions = std::exchange(end_of_time_, {});
+  for (const Action& action : actions) action.run(action.target, action.argument);
   return true;
 }
 

@@ -4,7 +4,8 @@
 // Invariants:
 //   I1  now() never goes back.
 //   I2  Events run in (time, sequence) order; at one point in time, first the events that are due,
-//       then fibers until all of them wait.
+//       then fibers until all of them wait, and when nothing more is due, what was left for the end
+//       of that time.
 //   I3  Every choice comes from the Scheduler, every rank's randomness from a stream of its own;
 //       both from the seed. So program, scheduler and seed fix the run.
 //   I4  digest() folds in every event. Equal digests mean equal runs.
@@ -115,6 +116,9 @@ class Simulation {
   }
   // Runs `action` at `time` on no fiber's stack: it must not wait. Requires: time >= now().
   void schedule(Time time, const Action& action);
+  // Runs `action` like an event, before time passes, when all fibers wait and nothing more is due
+  // now. What it sees has happened by now in every order of fibers; it may schedule for now.
+  void at_end_of_time(const Action& action) { end_of_time_.push_back(action); }
 
   // --- From a fiber only ---
 
@@ -169,6 +173,7 @@ class Simulation {
   void give_way();
   void retire(Fiber& fiber);
   bool fire_due();
+  bool end_this_time();
   void make_ready(Fiber& fiber, Fiber::WakeUp wake_up);
   void throw_if_killed(Fiber& fiber, WaitKind kind);
   void sleep_until(Time end, const WaitReason& reason);
@@ -209,6 +214,7 @@ class Simulation {
   std::uint64_t polled_at_switch_ = 0;
   Digest digest_;
   EventQueue queue_;
+  std::vector<Action> end_of_time_;
   TimerHeap deadlines_;
   TimerHeap patience_;
   RunQueue ready_;

@@ -30,17 +30,12 @@ const Failure kClosedHere{false, "Connection closed by this rank"};
 
 }  // namespace
 
-void PostList::push(Post* post) {
-  post->next = nullptr;
-  (last_ == nullptr ? first_ : last_->next) = post;
-  last_ = post;
-}
-
 Channel& Endpoint::inbound(int from) {
   const auto [place, is_new] = inbound_.try_emplace(from);
   Channel& channel = place->second;
   if (is_new) {
     Endpoint& sender = group_.endpoints[static_cast<std::size_t>(from)];
+    channel.group = group_.key;
     channel.from = from;
     channel.to = rank_;
     channel.world_from = sender.world_rank_;
@@ -72,15 +67,15 @@ Channel& Endpoint::channel_from(int peer) {
 }
 
 // Posts of both sides commute, and so do those of different channels: whichever post comes second
-// starts the transfer. What remains is the network's order, and the state of both ends.
-void Endpoint::touch_post(int from, int to, std::size_t bytes) const {
+// starts the transfer, which leaves at the end of this time. What remains is the state of both
+// ends.
+void Endpoint::touch_post(int from, int to) const {
   sim::Simulation& simulation = fabric_.simulation_;
   if (!simulation.is_observed()) return;
   for (const int rank : {from, to}) {
     const Endpoint& end = group_.endpoints[static_cast<std::size_t>(rank)];
     simulation.touch(end.key(), sim::Access::kAdd);
   }
-  fabric_.network_.touch(world_rank_of(from), world_rank_of(to), bytes);
 }
 
 void Endpoint::touch() const { fabric_.simulation_.touch(key(), sim::Access::kWrite); }
@@ -89,8 +84,9 @@ void Endpoint::send(Poster& poster, int peer, std::uint64_t slot, std::byte* dat
                     std::size_t bytes) {
   if (is_closed_) return poster.failed(Direction::kSend, peer, kClosedHere);
   Channel& channel = channel_to(peer);
-  touch_post(rank_, peer, bytes);
+  touch_post(rank_, peer);
   Post* send = fabric_.make_post(poster, slot, data, bytes);
+  send->number = ++fabric_.send_count_;
   Post* receive = channel.receives.take([&](const Post& p) { return p.slot == slot; });
   if (receive == nullptr && channel.any_receives > 0) {
     Endpoint& receiver = group_.endpoints[static_cast<std::size_t>(peer)];
@@ -102,7 +98,6 @@ void Endpoint::send(Poster& poster, int peer, std::uint64_t slot, std::byte* dat
     fabric_.match(channel, send, receive);
     return;
   }
-  send->number = ++fabric_.waiting_send_count_;
   channel.sends.push(send);
   if (channel.end_at != sim::kNever) fabric_.watch_end(channel);
 }
@@ -111,7 +106,7 @@ void Endpoint::receive(Poster& poster, int peer, std::uint64_t slot, std::byte* 
                        std::size_t bytes) {
   if (is_closed_) return poster.failed(Direction::kReceive, peer, kClosedHere);
   Channel& channel = channel_from(peer);
-  touch_post(peer, rank_, bytes);
+  touch_post(peer, rank_);
   Post* receive = fabric_.make_post(poster, slot, data, bytes);
   if (Post* send = channel.sends.take([&](const Post& p) { return p.slot == slot; })) {
     fabric_.match(channel, send, receive);
@@ -158,6 +153,7 @@ Post* Endpoint::take_any_receive(Predicate&& matches) {
 
 void Endpoint::forget(Poster& poster) {
   touch();
+  fabric_.depart_early();
   const auto is_its = [&poster](const Post& post) { return post.poster == &poster; };
   for (Channel* channel : outbound_) {
     while (Post* post = channel->sends.take(is_its)) fabric_.free_post(post);
@@ -179,6 +175,7 @@ void Endpoint::close() {
   touch();
   fabric_.simulation_.touch(group_.key, sim::Access::kAdd);
   if (is_closed_) return;
+  fabric_.depart_early();
   is_closed_ = true;
   closed_at_ = fabric_.simulation_.now();
   close_order_ = ++fabric_.closed_count_;
@@ -194,6 +191,7 @@ void Endpoint::close() {
 Fabric::Fabric(sim::Simulation& simulation, sim::Network& network)
     : simulation_(simulation),
       network_(network),
+      departures_(simulation.ranks()),
       endpoints_(static_cast<std::size_t>(simulation.ranks())) {
   simulation.on_crash([this](int rank) {
     for (Endpoint* endpoint : endpoints_[static_cast<std::size_t>(rank)]) endpoint->close();
@@ -243,6 +241,25 @@ void Fabric::match(Channel& channel, Post* send, Post* receive) {
     return;
   }
   receive->counterpart = send;
+  if (departures_.empty()) {
+    simulation_.at_end_of_time(sim::action_of<&Fabric::depart_all>(*this));
+  }
+  departures_.add(channel, receive);
+}
+
+void Fabric::depart_all(std::uint64_t) {
+  departures_.take_all([this](Channel& channel, Post* receive) { depart(channel, receive); });
+}
+
+// Before an end closes or a buffer goes away, so that both know what is in flight.
+void Fabric::depart_early() {
+  if (departures_.empty()) return;
+  simulation_.touch(sim::kEverything, sim::Access::kWrite);
+  depart_all();
+}
+
+void Fabric::depart(Channel& channel, Post* receive) {
+  const Post* send = receive->counterpart;
   channel.flying.push(receive);
   const sim::Passage passage =
       network_.send(channel.world_from, channel.world_to, send->bytes, channel.flow,

@@ -9,6 +9,9 @@
 //   End     When an endpoint closes or its rank dies, what is in flight still arrives; then the
 //           peers' posts that wait for it fail, and all later ones. A receive from any of several
 //           peers goes on waiting, also when all of them have closed, as with Gloo over TCP.
+//   Ports   What begins at one point in time leaves at its end, by turns: the first transfer of
+//           each rank, lower ranks first, then the second of each, a rank's own in the order in
+//           which it posted the sends. So the order in which fibers ran never shows in a time.
 //   Memory  A buffer that goes away while a transfer from it is in flight has its bytes copied at
 //           once; one that would have received is left alone.
 //   Faults  Messages of a channel are numbered and checked for their length, as TCP does, and for
@@ -34,87 +37,14 @@
 #include <vector>
 
 #include "backends/gloo/gloo_connection.h"
+#include "backends/sim/channel.h"
+#include "backends/sim/departures.h"
 #include "simulator/network.h"
 #include "simulator/simulation.h"
 
 namespace ddproof {
 
 class Endpoint;
-
-enum class Direction : std::uint8_t { kSend, kReceive };
-
-struct Failure {
-  bool is_mismatch = false;  // the two sides have different sizes; else a connection is gone
-  std::string why;
-};
-
-// The owner of posts: a Gloo buffer.
-class Poster {
- public:
-  // The oldest post of this direction with `peer` (a rank of the group) is done. The sender's
-  // rank, when the post was a receive from any of several.
-  virtual void completed(Direction direction, int peer) = 0;
-  // It will never be done. `peer` is -1 when it was one from any of several.
-  virtual void failed(Direction direction, int peer, const Failure& failure) = 0;
-
- protected:
-  ~Poster() = default;
-};
-
-// A wish to send or receive, until it is done. One cache line: there may be millions.
-struct alignas(64) Post {
-  Post* next = nullptr;
-  Poster* poster = nullptr;  // null: gone, or told already
-  std::byte* data = nullptr;
-  std::size_t bytes = 0;
-  std::uint64_t slot = 0;
-  Post* counterpart = nullptr;  // in flight: the send that belongs to a receive
-  std::uint64_t number = 0;     // a send that waits: its place among those of the fabric
-  bool is_lost = false;         // in flight, but a fault swallowed it
-  bool is_damaged = false;      // in flight, and a fault changed what arrives: Fabric::damages_
-};
-static_assert(sizeof(Post) == 64);
-
-// A queue of posts that owns none of them.
-class PostList {
- public:
-  bool empty() const { return first_ == nullptr; }
-  Post* first() const { return first_; }
-  void push(Post* post);
-  // Removes the first one that `matches` accepts; null when there is none.
-  template <class Predicate>
-  Post* take(Predicate&& matches) {
-    Post* before = nullptr;
-    for (Post* post = first_; post != nullptr; before = post, post = post->next) {
-      if (!matches(*post)) continue;
-      (before == nullptr ? first_ : before->next) = post->next;
-      if (last_ == post) last_ = before;
-      post->next = nullptr;
-      return post;
-    }
-    return nullptr;
-  }
-
- private:
-  Post* first_ = nullptr;
-  Post* last_ = nullptr;
-};
-
-struct Channel {
-  // Ranks of the group and of the world, here because reading them from the endpoints would cost a
-  // cache miss per message.
-  int from = 0;
-  int to = 0;
-  int world_from = 0;
-  int world_to = 0;
-  sim::Flow flow;
-  PostList sends;                  // that wait for a receive
-  PostList receives;               // that wait for a send
-  PostList flying;                 // receives whose bytes are on their way, with their sends
-  int any_receives = 0;            // of the receiver's, those that also take what comes here
-  sim::Time end_at = sim::kNever;  // when the survivor learns that the other end is closed
-};
-
 class Fabric;
 
 // The ranks of one Gloo context, and what is known about its failure.
@@ -170,7 +100,7 @@ class Endpoint {
     std::vector<int> peers;
   };
   sim::ObjectKey key() const { return group_.key + 1 + static_cast<sim::ObjectKey>(rank_); }
-  void touch_post(int from, int to, std::size_t bytes) const;
+  void touch_post(int from, int to) const;
   Channel& channel_to(int peer);
   Channel& channel_from(int peer);
   Channel& inbound(int from);
@@ -212,6 +142,9 @@ class Fabric {
   Post* make_post(Poster& poster, std::uint64_t slot, std::byte* data, std::size_t bytes);
   void free_post(Post* post);
   void match(Channel& channel, Post* send, Post* receive);
+  void depart(Channel& channel, Post* receive);
+  void depart_all(std::uint64_t = 0);
+  void depart_early();
   void arrive(std::uint64_t channel);
   void close_sender(Channel& channel, const Failure& failure);
   void close_receiver(Channel& channel, const Failure& failure);
@@ -224,10 +157,11 @@ class Fabric {
 
   sim::Simulation& simulation_;
   sim::Network& network_;
+  Departures departures_;
   std::map<std::pair<std::uint64_t, std::string>, Group> groups_;
   std::vector<std::vector<Endpoint*>> endpoints_;  // by world rank
   std::uint64_t closed_count_ = 0;
-  std::uint64_t waiting_send_count_ = 0;         // ever
+  std::uint64_t send_count_ = 0;                 // ever
   std::map<const Post*, sim::Passage> damages_;  // by receive
   std::deque<Post> posts_;
   Post* free_posts_ = nullptr;  // a stack: the last one freed is still in the cache

@@ -7,6 +7,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "backends/sim/sim_world.h"
 #include "reference/launch/main_process_first.h"
@@ -79,6 +80,15 @@ void all_reduce(RankContext& rank) {
   if (values[3] != 4 * static_cast<float>(rank.group.size())) throw std::runtime_error("wrong sum");
 }
 
+// Takes time in the ports, and everybody sends to everybody at once.
+void exchange_much(RankContext& rank) {
+  const auto ranks = static_cast<std::size_t>(rank.group.size());
+  std::vector<float> mine(ranks * 1000, 1), theirs(ranks * 1000);
+  rank.group
+      .all_to_all(ConstBuffer::of(std::span<const float>(mine)), Buffer::of(std::span(theirs)))
+      ->wait();
+}
+
 void download(RankContext& rank) { rank.runtime.files().create("data"); }
 
 void use(RankContext& rank) {
@@ -92,8 +102,8 @@ void guard(RankContext& rank) {
 }
 
 TEST(SimExploration, CollectivesLeaveNothingToTheSchedule) {
-  for (const Body& body :
-       {Body(all_reduce), Body([](RankContext& rank) { rank.group.barrier()->wait(); })}) {
+  for (const Body& body : {Body(all_reduce), Body(exchange_much),
+                           Body([](RankContext& rank) { rank.group.barrier()->wait(); })}) {
     for (int ranks = 1; ranks <= 8; ++ranks) {
       const Proof proof = prove(ranks, body);
       EXPECT_EQ(proof.outcomes.size(), 1u);

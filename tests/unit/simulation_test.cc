@@ -43,6 +43,31 @@ TEST(Simulation, RunsActionsInOrderOfTimeThenOfScheduling) {
   EXPECT_EQ(report.virtual_time, 5);
 }
 
+TEST(Simulation, TheEndOfATimeComesAfterAllThatHappensAtIt) {
+  struct Log {
+    void add(std::uint64_t value) {
+      values.push_back(value);
+      if (value == 9) simulation.schedule(simulation.now(), action_of<&Log::add>(*this, 10));
+    }
+    Simulation& simulation;
+    std::vector<std::uint64_t> values;
+  };
+  Simulation simulation({.ranks = 2});
+  Log log{simulation, {}};
+  for (int rank = 0; rank < 2; ++rank) {
+    simulation.spawn(rank, "main", [&, rank] {
+      if (rank == 0) simulation.at_end_of_time(action_of<&Log::add>(log, 9));
+      simulation.schedule(simulation.now(), action_of<&Log::add>(log, 1));
+      simulation.sleep(0);
+      log.add(2);
+      simulation.sleep(3);
+      log.add(11);
+    });
+  }
+  EXPECT_EQ(simulation.run().virtual_time, 3);
+  EXPECT_EQ(log.values, (std::vector<std::uint64_t>{2, 2, 1, 1, 9, 10, 11, 11}));
+}
+
 TEST(Simulation, SleepsTakeVirtualTimeOnly) {
   Simulation simulation({.ranks = 2});
   std::vector<Time> woke;
