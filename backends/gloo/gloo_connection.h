@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "backends/api/call.h"
 #include "backends/api/error.h"
 #include "backends/api/time.h"
+#include "backends/gloo/payload.h"
 
 namespace gloo {
 class Context;
@@ -45,6 +47,14 @@ class GlooConnection {
   // Never null, the same for life.
   virtual const std::shared_ptr<gloo::Context>& context() = 0;
 
+  // Around each call that runs on the context, one at a time: what becomes of its bytes. The
+  // payload is valid until end_call(), which is called however the call ends.
+  virtual Payload& begin_call(const Call& call) {
+    (void)call;
+    return real_payload_;
+  }
+  virtual void end_call(const Call& call) noexcept { (void)call; }
+
   // Ends every wait of this rank on the context with gloo::IoException, now and later, and makes
   // the peers' waits for this rank end so too. Idempotent, never blocks, never throws.
   virtual void close() = 0;
@@ -64,6 +74,9 @@ class GlooConnection {
   virtual std::unique_ptr<GlooConnection> connect_subgroup(const std::string& name,
                                                            const std::vector<int>& members,
                                                            int my_rank, Duration timeout) = 0;
+
+ private:
+  Payload real_payload_;
 };
 
 }  // namespace ddproof

@@ -68,6 +68,13 @@ void run_alone(const Call& call) {
     std::memmove(call.output.data(), call.input.data(), call.input.bytes());
 }
 
+struct CallScope {
+  GlooConnection& connection;
+  const Call& call;
+  Payload& payload = connection.begin_call(call);
+  ~CallScope() { connection.end_call(call); }
+};
+
 void run(const gloo_operations::Operation& operation) {
   using namespace gloo_operations;
   switch (operation.call.op) {
@@ -140,7 +147,8 @@ void GlooProcessGroup::execute(const Call& call) {
   const milliseconds timeout = to_gloo(call.timeout);
   try {
     ContextAccess::set_timeout(*context, timeout);
-    run({context, runtime_, call, static_cast<std::uint32_t>(collectives_), timeout,
+    const CallScope scope{*connection_, call};
+    run({context, runtime_, call, scope.payload, static_cast<std::uint32_t>(collectives_), timeout,
          options_.all_reduce});
   } catch (const gloo_operations::FoundOut& found) {
     connection_->publish(found.finding);

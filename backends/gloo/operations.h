@@ -21,6 +21,7 @@ struct Operation {
   const std::shared_ptr<gloo::Context>& context;
   Runtime& runtime;
   const Call& call;
+  Payload& payload;
   std::uint32_t tag = 0;  // the same on all ranks, of this collective alone
   std::chrono::milliseconds timeout;
   AllReduceAlgorithm all_reduce = AllReduceAlgorithm::kAuto;

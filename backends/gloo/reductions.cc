@@ -4,10 +4,8 @@
 #include <gloo/reduce.h>
 
 #include <cstddef>
-#include <cstring>
 
 #include "backends/gloo/operations.h"
-#include "backends/gloo/reduce_functions.h"
 
 namespace ddproof::gloo_operations {
 namespace {
@@ -20,7 +18,7 @@ class AllReduceOptions : public gloo::AllreduceOptions {
     impl_.elements = count;
     impl_.elementSize = type.size();
     impl_.out.push_back(operation.context->createUnboundBuffer(data, count * type.size()));
-    impl_.reduce = reduce_function(type, operation.call.reduce_op);
+    impl_.reduce = operation.payload.reduce(type, operation.call.reduce_op);
     impl_.tag = operation.tag;
     impl_.timeout = operation.timeout;
     impl_.algorithm = algorithm(operation.all_reduce, count * type.size());
@@ -44,7 +42,7 @@ class ReduceOptions : public gloo::ReduceOptions {
     this->in = operation.context->createUnboundBuffer(const_cast<void*>(in.data()), in.bytes());
     out = operation.context->createUnboundBuffer(result, in.bytes());
     root = operation.call.root;
-    reduce = reduce_function(in.type(), operation.call.reduce_op);
+    reduce = operation.payload.reduce(in.type(), operation.call.reduce_op);
     tag = operation.tag;
     timeout = operation.timeout;
   }
@@ -56,7 +54,8 @@ std::unique_ptr<std::byte[]> scratch(std::size_t bytes) {
 }
 
 void finish_average(const Operation& operation, const Buffer& data) {
-  if (operation.call.reduce_op == ReduceOp::kAverage) divide(data, operation.context->size);
+  if (operation.call.reduce_op != ReduceOp::kAverage) return;
+  operation.payload.divide(data, operation.context->size);
 }
 
 }  // namespace
@@ -85,11 +84,11 @@ void reduce_scatter(const Operation& operation) {
   const Buffer& out = operation.call.output;
   if (in.count() == 0) return;
   const auto whole = scratch(in.bytes());
-  std::memcpy(whole.get(), in.data(), in.bytes());
+  operation.payload.copy(whole.get(), in.data(), in.bytes());
   gloo::allreduce(
       AllReduceOptions(operation, whole.get(), static_cast<std::size_t>(in.count()), in.type()));
   const auto offset = static_cast<std::size_t>(operation.context->rank) * out.bytes();
-  std::memcpy(out.data(), whole.get() + offset, out.bytes());
+  operation.payload.copy(out.data(), whole.get() + offset, out.bytes());
   finish_average(operation, out);
 }
 

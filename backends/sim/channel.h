@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <string>
 
+#include "backends/sim/payload_mode.h"
 #include "simulator/network.h"
 #include "simulator/step_observer.h"
 
 namespace ddproof {
+
+class Endpoint;
 
 enum class Direction : std::uint8_t { kSend, kReceive };
 
@@ -40,7 +43,8 @@ struct alignas(64) Post {
   Post* counterpart = nullptr;  // in flight: the send that belongs to a receive
   std::uint64_t number = 0;     // a send: its place among those of the fabric
   bool is_lost = false;         // in flight, but a fault swallowed it
-  bool is_damaged = false;      // in flight, and a fault changed what arrives: Fabric::damages_
+  PayloadMode payload = PayloadMode::kReal;
+  bool is_damaged = false;  // in flight, and a fault changed what arrives: Fabric::damages_
 };
 static_assert(sizeof(Post) == 64);
 
@@ -75,6 +79,8 @@ class PostList {
 
 struct Channel {
   sim::ObjectKey group = 0;
+  Endpoint* sender = nullptr;
+  Endpoint* receiver = nullptr;
   // Ranks of the group and of the world, here because reading them from the endpoints would cost a
   // cache miss per message.
   int from = 0;

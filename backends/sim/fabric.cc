@@ -26,6 +26,14 @@ sim::ObjectKey key_of(const std::string& name, const std::vector<int>& members) 
   return key;
 }
 
+// The smaller buffer: the same on every rank of a call.
+std::size_t bytes_of_rank(const Call& call) {
+  const std::size_t in = call.input.bytes(), out = call.output.bytes();
+  return in == 0 || out == 0 ? std::max(in, out) : std::min(in, out);
+}
+
+constexpr std::uint64_t kNoBit = ~std::uint64_t{0};
+
 const Failure kClosedHere{false, "Connection closed by this rank"};
 
 }  // namespace
@@ -36,6 +44,8 @@ Channel& Endpoint::inbound(int from) {
   if (is_new) {
     Endpoint& sender = group_.endpoints[static_cast<std::size_t>(from)];
     channel.group = group_.key;
+    channel.sender = &sender;
+    channel.receiver = this;
     channel.from = from;
     channel.to = rank_;
     channel.world_from = sender.world_rank_;
@@ -80,12 +90,34 @@ void Endpoint::touch_post(int from, int to) const {
 
 void Endpoint::touch() const { fabric_.simulation_.touch(key(), sim::Access::kWrite); }
 
+Payload& Endpoint::begin_call(const Call& call) {
+  const bool steers = call.on_behalf_of != nullptr || call.op == Op::kMonitoredBarrier ||
+                      bytes_of_rank(call) <= kSteeringBytes;
+  payload_ = steers ? PayloadMode::kReal : fabric_.payload_;
+  switch (payload_) {
+    case PayloadMode::kReal: return real_payload_;
+    case PayloadMode::kHashed: return hashed_payload_;
+    case PayloadMode::kSizeOnly: return no_payload_;
+  }
+  return real_payload_;
+}
+
+void Endpoint::end_call(const Call& call) {
+  const bool has_result = call.output.bytes() > 0 && (call.op != Op::kReduce || call.root == rank_);
+  if (payload_ == PayloadMode::kHashed && has_result) {
+    const std::uint64_t hash = hashes_.of(call.output.data(), call.output.bytes());
+    std::memcpy(call.output.data(), &hash, std::min(sizeof hash, call.output.bytes()));
+  }
+  hashes_.clear();
+  payload_ = PayloadMode::kReal;
+}
+
 void Endpoint::send(Poster& poster, int peer, std::uint64_t slot, std::byte* data,
                     std::size_t bytes) {
   if (is_closed_) return poster.failed(Direction::kSend, peer, kClosedHere);
   Channel& channel = channel_to(peer);
   touch_post(rank_, peer);
-  Post* send = fabric_.make_post(poster, slot, data, bytes);
+  Post* send = fabric_.make_post(poster, slot, data, bytes, payload_);
   send->number = ++fabric_.send_count_;
   Post* receive = channel.receives.take([&](const Post& p) { return p.slot == slot; });
   if (receive == nullptr && channel.any_receives > 0) {
@@ -107,7 +139,7 @@ void Endpoint::receive(Poster& poster, int peer, std::uint64_t slot, std::byte* 
   if (is_closed_) return poster.failed(Direction::kReceive, peer, kClosedHere);
   Channel& channel = channel_from(peer);
   touch_post(peer, rank_);
-  Post* receive = fabric_.make_post(poster, slot, data, bytes);
+  Post* receive = fabric_.make_post(poster, slot, data, bytes, payload_);
   if (Post* send = channel.sends.take([&](const Post& p) { return p.slot == slot; })) {
     fabric_.match(channel, send, receive);
     return;
@@ -130,7 +162,7 @@ void Endpoint::receive_any(Poster& poster, std::vector<int> peers, std::uint64_t
     first = &channel;
     first_number = send->number;
   }
-  Post* receive = fabric_.make_post(poster, slot, data, bytes);
+  Post* receive = fabric_.make_post(poster, slot, data, bytes, payload_);
   if (first != nullptr) {
     fabric_.match(*first, first->sends.take([&](const Post& p) { return p.slot == slot; }),
                   receive);
@@ -158,7 +190,7 @@ void Endpoint::forget(Poster& poster) {
   for (Channel* channel : outbound_) {
     while (Post* post = channel->sends.take(is_its)) fabric_.free_post(post);
     for (Post* post = channel->flying.first(); post != nullptr; post = post->next) {
-      if (is_its(*post->counterpart)) fabric_.release_sender(*post);
+      if (is_its(*post->counterpart)) fabric_.release_sender(*channel, *post);
     }
   }
   const auto is_its_any = [&](const AnyReceive& any) { return is_its(*any.post); };
@@ -188,9 +220,10 @@ void Endpoint::close() {
   }
 }
 
-Fabric::Fabric(sim::Simulation& simulation, sim::Network& network)
+Fabric::Fabric(sim::Simulation& simulation, sim::Network& network, PayloadMode payload)
     : simulation_(simulation),
       network_(network),
+      payload_(payload),
       departures_(simulation.ranks()),
       endpoints_(static_cast<std::size_t>(simulation.ranks())) {
   simulation.on_crash([this](int rank) {
@@ -217,14 +250,15 @@ Group& Fabric::group(std::uint64_t parent, const std::string& name,
   return group;
 }
 
-Post* Fabric::make_post(Poster& poster, std::uint64_t slot, std::byte* data, std::size_t bytes) {
+Post* Fabric::make_post(Poster& poster, std::uint64_t slot, std::byte* data, std::size_t bytes,
+                        PayloadMode payload) {
   Post* post = free_posts_;
   if (post == nullptr) {
     post = &posts_.emplace_back();
   } else {
     free_posts_ = post->next;
   }
-  *post = {.poster = &poster, .data = data, .bytes = bytes, .slot = slot};
+  *post = {.poster = &poster, .data = data, .bytes = bytes, .slot = slot, .payload = payload};
   return post;
 }
 
@@ -273,17 +307,24 @@ bool Fabric::is_cut_short(const Post& receive) const {
   return receive.is_damaged && damages_.at(&receive).bytes < receive.bytes;
 }
 
-void Fabric::deliver_bytes(const Post& receive) {
+void Fabric::deliver_bytes(const Channel& channel, const Post& receive) {
+  const Post& send = *receive.counterpart;
   if (receive.bytes == 0 || is_cut_short(receive)) return;
-  std::memcpy(receive.data, receive.counterpart->data, receive.bytes);
-  if (!receive.is_damaged) return;
-  const std::uint64_t bit = damages_.at(&receive).flipped_bit.value();
-  receive.data[bit / 8] ^= std::byte{1} << (bit % 8);
+  const std::uint64_t bit = receive.is_damaged ? damages_.at(&receive).flipped_bit.value() : kNoBit;
+  const PayloadMode payload = std::max(send.payload, receive.payload);
+  if (payload == PayloadMode::kReal) {
+    std::memcpy(receive.data, send.data, receive.bytes);
+    if (bit != kNoBit) receive.data[bit / 8] ^= std::byte{1} << (bit % 8);
+  } else if (payload == PayloadMode::kHashed) {
+    const std::uint64_t hash = channel.sender->hashes_.of(send.data, send.bytes);
+    channel.receiver->hashes_.set(receive.data, receive.bytes,
+                                  bit == kNoBit ? hash : sim::mix64(hash + bit + 1));
+  }
 }
 
 // The sender's memory goes away before the bytes have arrived: hand over now what will arrive.
-void Fabric::release_sender(Post& receive) {
-  if (receive.poster != nullptr && !receive.is_lost) deliver_bytes(receive);
+void Fabric::release_sender(const Channel& channel, Post& receive) {
+  if (receive.poster != nullptr && !receive.is_lost) deliver_bytes(channel, receive);
   receive.counterpart->poster = nullptr;
 }
 
@@ -302,7 +343,7 @@ void Fabric::arrive(std::uint64_t argument) {
     if (sender != nullptr) sender->failed(Direction::kSend, to, failure);
     if (receiver != nullptr) receiver->failed(Direction::kReceive, from, failure);
   } else {
-    if (sender != nullptr && receiver != nullptr) deliver_bytes(*receive);
+    if (sender != nullptr && receiver != nullptr) deliver_bytes(channel, *receive);
     if (sender != nullptr) sender->completed(Direction::kSend, to);
     if (receiver != nullptr) receiver->completed(Direction::kReceive, from);
   }
@@ -324,7 +365,7 @@ void Fabric::close_sender(Channel& channel, const Failure& failure) {
   for (Post* post = channel.flying.first(); post != nullptr; post = post->next) {
     Poster* poster = post->counterpart->poster;
     if (poster == nullptr) continue;
-    release_sender(*post);
+    release_sender(channel, *post);
     poster->failed(Direction::kSend, peer, failure);
   }
   const auto& link = network_.link(channel.world_from, channel.world_to);

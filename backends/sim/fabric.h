@@ -39,6 +39,7 @@
 #include "backends/gloo/gloo_connection.h"
 #include "backends/sim/channel.h"
 #include "backends/sim/departures.h"
+#include "backends/sim/hashes.h"
 #include "simulator/network.h"
 #include "simulator/simulation.h"
 
@@ -86,6 +87,11 @@ class Endpoint {
   // States that the running step changes more here than posts do.
   void touch() const;
 
+  // What becomes of the bytes of this rank's posts from now on, and of one call's results. Between
+  // calls payloads are real.
+  Payload& begin_call(const Call& call);
+  void end_call(const Call& call);
+
   // How many of this rank's tasks wait in this group now.
   int waiting = 0;
 
@@ -111,9 +117,14 @@ class Endpoint {
   Group& group_;
   int rank_;
   int world_rank_;
+  PayloadMode payload_ = PayloadMode::kReal;
   bool is_closed_ = false;
   sim::Time closed_at_ = 0;
   std::uint64_t close_order_ = 0;
+  Hashes hashes_;
+  HashedPayload hashed_payload_{hashes_};
+  NoPayload no_payload_;
+  Payload real_payload_;
   Route last_out_;  // algorithms talk to few neighbours
   Route last_in_;
   std::map<int, Channel> inbound_;  // by sender
@@ -123,7 +134,8 @@ class Endpoint {
 
 class Fabric {
  public:
-  Fabric(sim::Simulation& simulation, sim::Network& network);
+  Fabric(sim::Simulation& simulation, sim::Network& network,
+         PayloadMode payload = PayloadMode::kReal);
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
 
@@ -139,7 +151,8 @@ class Fabric {
 
  private:
   friend class Endpoint;
-  Post* make_post(Poster& poster, std::uint64_t slot, std::byte* data, std::size_t bytes);
+  Post* make_post(Poster& poster, std::uint64_t slot, std::byte* data, std::size_t bytes,
+                  PayloadMode payload);
   void free_post(Post* post);
   void match(Channel& channel, Post* send, Post* receive);
   void depart(Channel& channel, Post* receive);
@@ -150,13 +163,14 @@ class Fabric {
   void close_receiver(Channel& channel, const Failure& failure);
   void watch_end(Channel& channel);
   void end(std::uint64_t channel);
-  void deliver_bytes(const Post& receive);
+  void deliver_bytes(const Channel& channel, const Post& receive);
   bool is_cut_short(const Post& receive) const;
-  void release_sender(Post& receive);
+  void release_sender(const Channel& channel, Post& receive);
   void fail_and_free(PostList& posts, Direction direction, int peer, const Failure& failure);
 
   sim::Simulation& simulation_;
   sim::Network& network_;
+  PayloadMode payload_;
   Departures departures_;
   std::map<std::pair<std::uint64_t, std::string>, Group> groups_;
   std::vector<std::vector<Endpoint*>> endpoints_;  // by world rank

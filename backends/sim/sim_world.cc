@@ -61,7 +61,7 @@ class World {
                      .observer = options.observer}),
         network_(simulation_, {options.world.ranks_per_node, options.same_node,
                                options.across_nodes, options.jitter_max.count()}),
-        fabric_(simulation_, network_),
+        fabric_(simulation_, network_, options.payload),
         own_files_(simulation_, options.disk != nullptr ? *options.disk : own_disk_),
         group_options_{"sim", std::make_shared<Capabilities>(sim_capabilities()),
                        options.world.timeout, options.all_reduce},

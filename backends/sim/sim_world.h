@@ -11,6 +11,7 @@
 
 #include "backends/api/backend.h"
 #include "backends/gloo/gloo_process_group.h"
+#include "backends/sim/payload_mode.h"
 #include "backends/sim/sim_runtime.h"
 #include "simulator/disk.h"
 #include "simulator/fault_plan.h"
@@ -37,6 +38,7 @@ struct SimWorldOptions {
   // True: calls wait for their timeouts, in virtual time, even when nobody can go on.
   bool timeouts_end_deadlocks = false;
   AllReduceAlgorithm all_reduce = AllReduceAlgorithm::kAuto;
+  PayloadMode payload = PayloadMode::kReal;
 };
 
 // Runs `body` once per rank. What ranks threw is in the report.

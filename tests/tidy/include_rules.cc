@@ -25,7 +25,8 @@ const std::vector<Row>& table() {
       // The collectives over a connected Gloo context are one piece of code for both.
       {"backends/sim",
        {"backends/api", "simulator", "backends/gloo/gloo_connection.h",
-        "backends/gloo/gloo_process_group.h"}},
+        "backends/gloo/gloo_process_group.h", "backends/gloo/operations.h",
+        "backends/gloo/payload.h", "backends/gloo/reduce_functions.h"}},
       {"backends/registry", {"backends"}},
       {"simulator", {}},
       {"reference", {"backends/api"}},
