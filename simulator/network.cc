@@ -26,6 +26,11 @@ Network::Network(Simulation& simulation, const NetworkOptions& options)
   }
 }
 
+bool Network::are_ports_free(int rank) const {
+  const Ports& ports = ports_[static_cast<std::size_t>(rank)];
+  return std::max(ports.out_free, ports.in_free) <= simulation_.now();
+}
+
 int Network::node_of(int rank) const {
   return options_.ranks_per_node == 0 ? 0 : rank / options_.ranks_per_node;
 }

@@ -65,6 +65,8 @@ class Network {
   // To be called by `on_arrival`: records and counts the arrival.
   void arrived(int from, int to, std::uint64_t bytes);
 
+  // Nothing that was sent so far is still to pass the rank's ports.
+  bool are_ports_free(int rank) const;
   int node_of(int rank) const;
   const LinkClass& link(int from, int to) const;
 

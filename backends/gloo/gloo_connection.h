@@ -22,6 +22,10 @@ class Context;
 
 namespace ddproof {
 
+namespace gloo_operations {
+struct Operation;
+}
+
 // What a rank saw when one of its calls failed inside Gloo.
 struct Symptom {
   bool timed_out = false;  // this rank's own wait ended; else a connection broke
@@ -54,6 +58,12 @@ class GlooConnection {
     return real_payload_;
   }
   virtual void end_call(const Call& call) noexcept { (void)call; }
+  // Between the two: true when the connection has done the operation by itself, as Gloo would have.
+  // False: run it with Gloo. Throws what Gloo throws.
+  virtual bool run_whole(const gloo_operations::Operation& operation) {
+    (void)operation;
+    return false;
+  }
 
   // Ends every wait of this rank on the context with gloo::IoException, now and later, and makes
   // the peers' waits for this rank end so too. Idempotent, never blocks, never throws.

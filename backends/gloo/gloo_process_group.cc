@@ -3,7 +3,6 @@
 #include <gloo/common/error.h>
 #include <gloo/common/logging.h>
 #include <gloo/context.h>
-#include <gloo/transport/context.h>
 
 #include <algorithm>
 #include <cstring>
@@ -24,14 +23,6 @@ milliseconds to_gloo(Duration timeout) {
   if (timeout >= kGlooForever) return kGlooForever;
   return std::max(std::chrono::ceil<milliseconds>(timeout), milliseconds(1));
 }
-
-// Gloo keeps a timeout in two places, and the second, which bcube's waits use, is protected.
-struct ContextAccess : gloo::Context {
-  static void set_timeout(gloo::Context& context, milliseconds timeout) {
-    context.setTimeout(timeout);
-    (context.*(&ContextAccess::transportContext_))->setTimeout(timeout);
-  }
-};
 
 // Gloo prefixes its texts with "[file:line] ", which says nothing to our users.
 std::string strip_position(const std::string& text) {
@@ -74,24 +65,6 @@ struct CallScope {
   Payload& payload = connection.begin_call(call);
   ~CallScope() { connection.end_call(call); }
 };
-
-void run(const gloo_operations::Operation& operation) {
-  using namespace gloo_operations;
-  switch (operation.call.op) {
-    case Op::kAllReduce: return all_reduce(operation);
-    case Op::kBroadcast: return broadcast(operation);
-    case Op::kReduce: return reduce(operation);
-    case Op::kAllGather: return all_gather(operation);
-    case Op::kReduceScatter: return reduce_scatter(operation);
-    case Op::kGather: return gather(operation);
-    case Op::kScatter: return scatter(operation);
-    case Op::kAllToAll: return all_to_all(operation);
-    case Op::kSend: return send(operation);
-    case Op::kRecv: return recv(operation);
-    case Op::kBarrier: return barrier(operation);
-    case Op::kMonitoredBarrier: return monitored_barrier(operation);
-  }
-}
 
 }  // namespace
 
@@ -146,10 +119,11 @@ void GlooProcessGroup::execute(const Call& call) {
   const std::shared_ptr<gloo::Context>& context = connection_->context();
   const milliseconds timeout = to_gloo(call.timeout);
   try {
-    ContextAccess::set_timeout(*context, timeout);
     const CallScope scope{*connection_, call};
-    run({context, runtime_, call, scope.payload, static_cast<std::uint32_t>(collectives_), timeout,
-         options_.all_reduce});
+    const gloo_operations::Operation operation{
+        context, runtime_,           call, scope.payload, static_cast<std::uint32_t>(collectives_),
+        timeout, options_.all_reduce};
+    if (!connection_->run_whole(operation)) gloo_operations::run(operation);
   } catch (const gloo_operations::FoundOut& found) {
     connection_->publish(found.finding);
     connection_->close();

@@ -1,7 +1,8 @@
 // One function per operation: runs it with Gloo on a connected context, blocking.
 //
 // Requires, for all: the call was checked (CallChecker), the group has at least two ranks, the
-// context's own timeout is `timeout` (bcube takes it from there). Zero-sized calls send nothing.
+// context's own timeout is `timeout` (bcube takes it from there; run() sets it). Zero-sized calls
+// send nothing.
 // Throws what Gloo throws: gloo::Exception and gloo::EnforceNotMet; monitored_barrier also
 // FoundOut.
 #pragma once
@@ -32,7 +33,12 @@ struct FoundOut {
   Finding finding;
 };
 
+// The one of the call. run.cc
+void run(const Operation& operation);
+
 // reductions.cc
+// Whether an all-reduce of so many bytes takes Gloo's ring, else its bcube.
+bool uses_ring(AllReduceAlgorithm wanted, std::size_t bytes);
 void all_reduce(const Operation& operation);
 void reduce(const Operation& operation);
 void reduce_scatter(const Operation& operation);

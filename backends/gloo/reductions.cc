@@ -21,15 +21,8 @@ class AllReduceOptions : public gloo::AllreduceOptions {
     impl_.reduce = operation.payload.reduce(type, operation.call.reduce_op);
     impl_.tag = operation.tag;
     impl_.timeout = operation.timeout;
-    impl_.algorithm = algorithm(operation.all_reduce, count * type.size());
-  }
-
- private:
-  static Algorithm algorithm(AllReduceAlgorithm wanted, std::size_t bytes) {
-    if (wanted == AllReduceAlgorithm::kAuto) {
-      return bytes <= kBcubeBytesMax ? Algorithm::BCUBE : Algorithm::RING;
-    }
-    return wanted == AllReduceAlgorithm::kRing ? Algorithm::RING : Algorithm::BCUBE;
+    const bool is_ring = uses_ring(operation.all_reduce, count * type.size());
+    impl_.algorithm = is_ring ? Algorithm::RING : Algorithm::BCUBE;
   }
 };
 
@@ -59,6 +52,11 @@ void finish_average(const Operation& operation, const Buffer& data) {
 }
 
 }  // namespace
+
+bool uses_ring(AllReduceAlgorithm wanted, std::size_t bytes) {
+  if (wanted == AllReduceAlgorithm::kAuto) return bytes > kBcubeBytesMax;
+  return wanted == AllReduceAlgorithm::kRing;
+}
 
 void all_reduce(const Operation& operation) {
   const Buffer& data = operation.call.output;

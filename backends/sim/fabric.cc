@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/api/check.h"
+#include "backends/sim/whole_calls.h"
 
 namespace ddproof {
 namespace {
@@ -18,6 +19,12 @@ Failure size_mismatch(const Channel& channel, std::size_t sent, std::size_t expe
                     std::to_string(expected)};
 }
 
+Failure ports_taken(int rank) {
+  return {true, "world rank " + std::to_string(rank) +
+                    " has messages of two groups at once, and one of them makes a collective as a "
+                    "whole: simulate this program message by message"};
+}
+
 // Of groups that are made by whoever asks first: no number that depends on who that was.
 sim::ObjectKey key_of(const std::string& name, const std::vector<int>& members) {
   sim::ObjectKey key = 0;
@@ -26,17 +33,16 @@ sim::ObjectKey key_of(const std::string& name, const std::vector<int>& members) 
   return key;
 }
 
-// The smaller buffer: the same on every rank of a call.
-std::size_t bytes_of_rank(const Call& call) {
-  const std::size_t in = call.input.bytes(), out = call.output.bytes();
-  return in == 0 || out == 0 ? std::max(in, out) : std::min(in, out);
-}
-
 constexpr std::uint64_t kNoBit = ~std::uint64_t{0};
 
 const Failure kClosedHere{false, "Connection closed by this rank"};
 
 }  // namespace
+
+std::size_t bytes_of_rank(const Call& call) {
+  const std::size_t in = call.input.bytes(), out = call.output.bytes();
+  return in == 0 || out == 0 ? std::max(in, out) : std::min(in, out);
+}
 
 Channel& Endpoint::inbound(int from) {
   const auto [place, is_new] = inbound_.try_emplace(from);
@@ -100,6 +106,11 @@ Payload& Endpoint::begin_call(const Call& call) {
     case PayloadMode::kSizeOnly: return no_payload_;
   }
   return real_payload_;
+}
+
+Payload& Endpoint::begin_size_only() {
+  payload_ = PayloadMode::kSizeOnly;
+  return no_payload_;
 }
 
 void Endpoint::end_call(const Call& call) {
@@ -212,6 +223,7 @@ void Endpoint::close() {
   closed_at_ = fabric_.simulation_.now();
   close_order_ = ++fabric_.closed_count_;
   fabric_.simulation_.record(sim::EventKind::kClose, world_rank_, -1, group_.id);
+  if (fabric_.whole_calls_ != nullptr) fabric_.whole_calls_->closed(*this);
   for (Channel* channel : outbound_) fabric_.close_sender(*channel, kClosedHere);
   for (auto& [from, channel] : inbound_) fabric_.close_receiver(channel, kClosedHere);
   while (Post* post = take_any_receive([](const AnyReceive&) { return true; })) {
@@ -266,19 +278,27 @@ void Fabric::free_post(Post* post) { post->next = std::exchange(free_posts_, pos
 
 void Fabric::match(Channel& channel, Post* send, Post* receive) {
   if (send->bytes != receive->bytes) {
-    simulation_.touch(sim::kEverything, sim::Access::kWrite);
-    const Failure failure = size_mismatch(channel, send->bytes, receive->bytes);
-    send->poster->failed(Direction::kSend, channel.to, failure);
-    receive->poster->failed(Direction::kReceive, channel.from, failure);
-    free_post(send);
-    free_post(receive);
-    return;
+    return refuse(channel, send, receive, size_mismatch(channel, send->bytes, receive->bytes));
+  }
+  for (const int rank : {channel.world_from, channel.world_to}) {
+    if (whole_calls_ != nullptr && whole_calls_->holds(rank)) {
+      return refuse(channel, send, receive, ports_taken(rank));
+    }
   }
   receive->counterpart = send;
   if (departures_.empty()) {
     simulation_.at_end_of_time(sim::action_of<&Fabric::depart_all>(*this));
   }
   departures_.add(channel, receive);
+}
+
+// Neither side can have this.
+void Fabric::refuse(const Channel& channel, Post* send, Post* receive, const Failure& failure) {
+  simulation_.touch(sim::kEverything, sim::Access::kWrite);
+  send->poster->failed(Direction::kSend, channel.to, failure);
+  receive->poster->failed(Direction::kReceive, channel.from, failure);
+  free_post(send);
+  free_post(receive);
 }
 
 void Fabric::depart_all(std::uint64_t) {

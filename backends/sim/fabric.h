@@ -47,6 +47,10 @@ namespace ddproof {
 
 class Endpoint;
 class Fabric;
+class WholeCalls;
+
+// What a call has for one rank: its smaller buffer, the same on every rank.
+std::size_t bytes_of_rank(const Call& call);
 
 // The ranks of one Gloo context, and what is known about its failure.
 struct Group {
@@ -68,6 +72,7 @@ class Endpoint {
   int rank() const { return rank_; }
   int world_rank() const { return world_rank_; }
   Group& group() { return group_; }
+  PayloadMode payload() const { return payload_; }
   Fabric& fabric() { return fabric_; }
   bool is_closed() const { return is_closed_; }
   int world_rank_of(int peer) const { return group_.members[static_cast<std::size_t>(peer)]; }
@@ -91,6 +96,8 @@ class Endpoint {
   // calls payloads are real.
   Payload& begin_call(const Call& call);
   void end_call(const Call& call);
+  // For a call of which nothing but its messages counts.
+  Payload& begin_size_only();
 
   // How many of this rank's tasks wait in this group now.
   int waiting = 0;
@@ -144,6 +151,12 @@ class Fabric {
   Group& group(std::uint64_t parent, const std::string& name, const std::vector<int>& members);
 
   sim::Simulation& simulation() { return simulation_; }
+  const sim::Network& network() const { return network_; }
+  // Transfers have begun at this time that have not left.
+  bool has_departures() const { return !departures_.empty(); }
+  // Null, or what runs collectives as one event. Borrowed.
+  WholeCalls* whole_calls() const { return whole_calls_; }
+  void set_whole_calls(WholeCalls* whole_calls) { whole_calls_ = whole_calls; }
   // The group's crashed members, as ranks of the group, ascending.
   std::vector<int> crashed_members(const Group& group) const;
   // The member whose endpoint closed first; -1: none.
@@ -155,6 +168,7 @@ class Fabric {
                   PayloadMode payload);
   void free_post(Post* post);
   void match(Channel& channel, Post* send, Post* receive);
+  void refuse(const Channel& channel, Post* send, Post* receive, const Failure& failure);
   void depart(Channel& channel, Post* receive);
   void depart_all(std::uint64_t = 0);
   void depart_early();
@@ -171,6 +185,7 @@ class Fabric {
   sim::Simulation& simulation_;
   sim::Network& network_;
   PayloadMode payload_;
+  WholeCalls* whole_calls_ = nullptr;
   Departures departures_;
   std::map<std::pair<std::uint64_t, std::string>, Group> groups_;
   std::vector<std::vector<Endpoint*>> endpoints_;  // by world rank

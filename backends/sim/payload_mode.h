@@ -2,8 +2,8 @@
 // times, messages and bytes as counted, verdicts and decisions of the schedule are the same.
 //
 // Calls by which programs steer are real in every mode: those whose smaller non-empty buffer has at
-// most kSteeringBytes, those that a decorator makes for another call, monitored_barrier, and those of
-// groups of one rank. What a program decides from larger ones is its own matter.
+// most kSteeringBytes, those that a decorator makes for another call, monitored_barrier, and those
+// of groups of one rank. What a program decides from larger ones is its own matter.
 #pragma once
 
 #include <cstddef>

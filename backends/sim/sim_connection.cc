@@ -5,11 +5,17 @@
 #include "backends/api/check.h"
 #include "backends/api/list_of.h"
 #include "backends/sim/transport.h"
+#include "backends/sim/whole_calls.h"
 
 namespace ddproof {
 
 SimConnection::SimConnection(Endpoint& endpoint)
     : endpoint_(endpoint), context_(make_gloo_context(endpoint)) {}
+
+bool SimConnection::run_whole(const gloo_operations::Operation& operation) {
+  WholeCalls* whole_calls = endpoint_.fabric().whole_calls();
+  return whole_calls != nullptr && whole_calls->run(endpoint_, operation);
+}
 
 Finding SimConnection::explain(const Symptom& symptom) {
   const Finding mine = find_out(symptom);

@@ -1,6 +1,7 @@
 #include "backends/sim/sim_world.h"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "backends/sim/sim_connection.h"
 #include "backends/sim/sim_files.h"
+#include "backends/sim/whole_calls.h"
 #include "simulator/plan_faults.h"
 #include "simulator/wait_list.h"
 
@@ -44,6 +46,11 @@ std::exception_ptr as_comm_error(const std::exception_ptr& error) {
   }
 }
 
+sim::NetworkOptions network_options(const SimWorldOptions& options) {
+  return {options.world.ranks_per_node, options.same_node, options.across_nodes,
+          options.jitter_max.count()};
+}
+
 class World {
  public:
   World(const SimWorldOptions& options, const std::function<void(RankContext&)>& body)
@@ -59,8 +66,7 @@ class World {
                      .trace = options.trace,
                      .stacks = options.stacks,
                      .observer = options.observer}),
-        network_(simulation_, {options.world.ranks_per_node, options.same_node,
-                               options.across_nodes, options.jitter_max.count()}),
+        network_(simulation_, network_options(options)),
         fabric_(simulation_, network_, options.payload),
         own_files_(simulation_, options.disk != nullptr ? *options.disk : own_disk_),
         group_options_{"sim", std::make_shared<Capabilities>(sim_capabilities()),
@@ -72,6 +78,12 @@ class World {
       everybody[rank] = static_cast<int>(rank);
     world_group_ = &fabric_.group(0, "world", everybody);
     body_ended_.resize(everybody.size());
+    const bool is_plain =
+        options.faults.empty() && options.jitter_max <= Duration::zero() && !options.observer;
+    if (options.fidelity == Fidelity::kWhole && is_plain) {
+      whole_calls_.emplace(simulation_, network_options(options), options.payload);
+      fabric_.set_whole_calls(&*whole_calls_);
+    }
     faults_.watch(simulation_);
     simulation_.on_crash([this](int rank) { end_body(rank); });
   }
@@ -140,6 +152,7 @@ class World {
   sim::Simulation simulation_;
   sim::Network network_;
   Fabric fabric_;
+  std::optional<WholeCalls> whole_calls_;
   sim::Disk own_disk_;
   SimFileSystem own_files_;
   GlooGroupOptions group_options_;

@@ -21,6 +21,13 @@
 
 namespace ddproof {
 
+// How finely collectives are simulated. Bytes, times and each rank's counts are the same.
+enum class Fidelity : std::uint8_t {
+  kMessages,  // message by message: faults can strike any of them, traces show them
+  kWhole,     // as one event where that is exact (whole_calls.h says where), else as kMessages;
+              // with faults, jitter or an observer all are as kMessages
+};
+
 // Pointers are borrowed for the run; null takes the default.
 struct SimWorldOptions {
   WorldOptions world;
@@ -39,6 +46,7 @@ struct SimWorldOptions {
   bool timeouts_end_deadlocks = false;
   AllReduceAlgorithm all_reduce = AllReduceAlgorithm::kAuto;
   PayloadMode payload = PayloadMode::kReal;
+  Fidelity fidelity = Fidelity::kMessages;
 };
 
 // Runs `body` once per rank. What ranks threw is in the report.
