@@ -6,7 +6,6 @@
 // Threads: submit() and fail_all() from any task of the rank; destroy from one of them.
 #pragma once
 
-#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>

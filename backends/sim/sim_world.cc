@@ -1,6 +1,7 @@
 #include "backends/sim/sim_world.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -111,12 +112,15 @@ class World {
 
   void run_rank(int rank) {
     FileSystem& files = options_.world.files != nullptr ? *options_.world.files : own_files_;
-    SimRuntime runtime(simulation_, rank, files, launcher_environment(options_.world, rank));
+    // On the heap, so that a rank that waits in a call needs one page of stack.
+    const auto runtime = std::make_unique<SimRuntime>(simulation_, rank, files,
+                                                      launcher_environment(options_.world, rank));
     Endpoint& endpoint = world_group_->endpoints[static_cast<std::size_t>(rank)];
-    GlooProcessGroup group(std::make_unique<SimConnection>(endpoint), runtime, group_options_);
+    const auto group = std::make_unique<GlooProcessGroup>(std::make_unique<SimConnection>(endpoint),
+                                                          *runtime, group_options_);
     {
       const BodyEnd end{*this, rank};
-      RankContext context{group, runtime};
+      RankContext context{*group, *runtime};
       body_(context);
     }
     stay();
