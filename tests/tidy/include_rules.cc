@@ -63,6 +63,7 @@ const std::vector<ThirdParty>& third_parties() {
       {"zlib.h", {"reference/data", "tests"}},
       {"xxhash.h", {"backends", "simulator", "reference", "properties", "cli", "tests"}},
       {"fmt/", {"backends", "simulator", "reference", "properties", "cli", "tests"}},
+      {"mpi.h", {"properties/smpi_peer.cc"}},
       {"nccl.h", {"backends/nccl"}},
       {"cuda", {"backends/nccl", "reference/compute"}},
   };
