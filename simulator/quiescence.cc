@@ -1,6 +1,6 @@
 // What a Simulation does when no fiber can run and no event is left, and how it ends.
 #include <algorithm>
-#include <map>
+#include <tuple>
 #include <utility>
 
 #include "simulator/check.h"
@@ -25,6 +25,19 @@ bool Simulation::can_deadlock(const Fiber& fiber) const {
          !fiber.killed_ && !fiber.hung_;
 }
 
+RankWait Simulation::wait_of(const Fiber& fiber) {
+  const WaitReason& reason = *fiber.reason_;
+  const WaitReason& told = fiber.activity_.what.empty() ? reason : fiber.activity_;
+  RankWait wait{.rank = fiber.rank_,
+                .what = std::string(told.what),
+                .site = format_site(told.file, told.line),
+                .ranks = {},
+                .any = reason.any,
+                .is_meeting = told.is_meeting};
+  if (knows_for_whom(reason)) wait.ranks = *reason.ranks;
+  return wait;
+}
+
 bool Simulation::is_unwinding(const Fiber& fiber) const {
   return fiber.context_->uncaught_exceptions() > 0;
 }
@@ -43,21 +56,18 @@ bool Simulation::at_quiescence() {
 }
 
 void Simulation::give_deadlock_verdict() {
-  // A rank's fibers often wait for each other; those that wait for other ranks are the cause.
-  std::map<int, std::vector<const Fiber*>> blocked;
+  std::vector<const Fiber*> blocked;
   for (const auto& fiber : fibers_) {
-    if (can_deadlock(*fiber)) blocked[fiber->rank_].push_back(fiber.get());
+    if (can_deadlock(*fiber)) blocked.push_back(fiber.get());
   }
-  std::vector<WaitingRank> waiting;
-  for (auto& [rank, fibers] : blocked) {
-    std::sort(fibers.begin(), fibers.end(), [](const Fiber* a, const Fiber* b) {
-      const bool a_knows = knows_for_whom(*a->reason_), b_knows = knows_for_whom(*b->reason_);
-      return a_knows != b_knows ? a_knows : a->id_ < b->id_;
-    });
-    const Fiber& cause = *fibers.front();
-    const WaitReason& told = cause.activity_.what.empty() ? *cause.reason_ : cause.activity_;
-    waiting.push_back({rank, std::string(told.what), format_site(told.file, told.line), {}});
-    if (knows_for_whom(*cause.reason_)) waiting.back().ranks = *cause.reason_->ranks;
+  // A rank's fibers often wait for each other; those that wait for other ranks are the cause.
+  std::ranges::sort(blocked, {}, [](const Fiber* fiber) {
+    return std::tuple(fiber->rank_, !knows_for_whom(*fiber->reason_), fiber->id_);
+  });
+  std::vector<RankWait> waits;
+  for (const Fiber* fiber : blocked) {
+    const bool is_first = waits.empty() || waits.back().rank != fiber->rank_;
+    if (is_first || knows_for_whom(*fiber->reason_)) waits.push_back(wait_of(*fiber));
   }
   std::vector<std::string> fates;
   for (const RankState& state : ranks_) {
@@ -70,10 +80,11 @@ void Simulation::give_deadlock_verdict() {
     }
   }
   const std::vector<std::string_view> views(fates.begin(), fates.end());
-  DeadlockText verdict = describe_deadlock(now_, std::move(waiting), views);
+  DeadlockCause cause = find_cause(waits);
   report_.verdict = Verdict::kDeadlock;
-  report_.verdict_text = std::move(verdict.text);
-  report_.verdict_culprits = std::move(verdict.culprits);
+  report_.verdict_text = describe_deadlock(now_, std::move(waits), cause, views);
+  report_.verdict_culprits = std::move(cause.culprits);
+  report_.verdict_cores = std::move(cause.cores);
   record(EventKind::kDeadlock, -1, -1, 0, report_.verdict_text);
   if (observer_ != nullptr) observer_->on_verdict();
 }

@@ -37,8 +37,9 @@ enum class Verdict : std::uint8_t {
 struct Report {
   std::vector<RankReport> ranks;
   Verdict verdict = Verdict::kNone;
-  std::string verdict_text;  // who waits for what, in which call, at which line, for whom
-  std::vector<int> verdict_culprits;
+  std::string verdict_text;           // who waits for what, in which call, at which line, for whom
+  std::vector<int> verdict_culprits;  // of a deadlock: see DeadlockCause
+  std::vector<std::vector<int>> verdict_cores;
   FaultPlan faults_fired;  // of the plan of the run, in the order in which they took effect
   std::uint64_t digest = 0;
   Time virtual_time = 0;

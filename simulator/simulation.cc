@@ -332,9 +332,10 @@ void Simulation::join(Fiber& fiber) {
   }
 }
 
-void Simulation::begin_operation(std::string_view what, const char* file, int line) {
+void Simulation::begin_operation(std::string_view what, const char* file, int line,
+                                 bool is_meeting) {
   Fiber& self = *current_;
-  self.activity_ = {.what = what, .file = file, .line = line};
+  self.activity_ = {.what = what, .file = file, .line = line, .is_meeting = is_meeting};
   const std::uint64_t number = ++state_of(self.rank_).operations;
   record(EventKind::kActivity, self.rank_, -1, number, what);
   if (faults_ != nullptr) meet(self.rank_, faults_->on_operation(self.rank_, number));

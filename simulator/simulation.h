@@ -44,6 +44,7 @@
 #include "simulator/time.h"
 #include "simulator/timer_heap.h"
 #include "simulator/wait.h"
+#include "simulator/wait_graph.h"
 
 namespace ddproof::sim {
 
@@ -135,7 +136,7 @@ class Simulation {
   void join(Fiber& fiber);
   // States which operation the running fiber is in: traces and verdicts print it. Asks the fault
   // hook, so it may throw RankKilled. The texts must stay valid until the next call.
-  void begin_operation(std::string_view what, const char* file, int line);
+  void begin_operation(std::string_view what, const char* file, int line, bool is_meeting = false);
   // What the running fiber is in; empty text: nothing.
   const WaitReason& operation() const { return current_->activity_; }
 
@@ -192,6 +193,7 @@ class Simulation {
   bool abandon_all();
   bool can_deadlock(const Fiber& fiber) const;
   bool is_unwinding(const Fiber& fiber) const;
+  static RankWait wait_of(const Fiber& fiber);
   Report make_report();
 
   Scheduler* scheduler_;

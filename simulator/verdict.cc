@@ -1,7 +1,7 @@
 #include "simulator/verdict.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 namespace ddproof::sim {
 namespace {
@@ -18,6 +18,14 @@ std::string list_of(const std::vector<int>& ranks) {
   return text;
 }
 
+std::string describe(const RankWait& wait) {
+  std::string text = "rank " + std::to_string(wait.rank) + " waits in " + wait.what;
+  if (!wait.site.empty() && !wait.what.ends_with(wait.site)) text += " at " + wait.site;
+  if (wait.ranks.empty()) return text;
+  return text + (wait.any && wait.ranks.size() > 1 ? " for any of " : " for ") +
+         list_of(wait.ranks);
+}
+
 }  // namespace
 
 std::string format_site(std::string_view file, int line) {
@@ -27,47 +35,47 @@ std::string format_site(std::string_view file, int line) {
   return std::string(file) + ":" + std::to_string(line);
 }
 
-DeadlockText describe_deadlock(Time now, std::vector<WaitingRank> waiting,
-                               std::span<const std::string_view> fates) {
-  for (WaitingRank& w : waiting) {  // two tasks of a rank may wait for the same one
-    std::ranges::sort(w.ranks);
-    w.ranks.erase(std::ranges::unique(w.ranks).begin(), w.ranks.end());
+std::string describe_deadlock(Time now, std::vector<RankWait> waits, const DeadlockCause& cause,
+                              std::span<const std::string_view> fates) {
+  for (RankWait& wait : waits) {  // two posts of a rank may wait for the same one
+    std::ranges::sort(wait.ranks);
+    wait.ranks.erase(std::ranges::unique(wait.ranks).begin(), wait.ranks.end());
   }
-  std::set<int> is_waiting;
-  std::set<int> culprits;
-  for (const WaitingRank& w : waiting) is_waiting.insert(w.rank);
-  for (const WaitingRank& w : waiting) {
-    for (const int rank : w.ranks) {
-      if (!is_waiting.contains(rank)) culprits.insert(rank);
-    }
+  // By cores; what waits behind them comes last.
+  std::map<int, std::size_t> core_of;
+  for (std::size_t i = 0; i < cause.cores.size(); ++i) {
+    for (const int rank : cause.cores[i]) core_of[rank] = i;
   }
-  const auto waits_for_culprit = [&culprits](const WaitingRank& w) {
-    return std::any_of(w.ranks.begin(), w.ranks.end(),
-                       [&](int rank) { return culprits.contains(rank); });
+  const std::size_t behind = cause.cores.size();
+  const auto place_of = [&](const RankWait& wait) {
+    const auto found = core_of.find(wait.rank);
+    return found == core_of.end() ? behind : found->second;
   };
-  std::stable_partition(waiting.begin(), waiting.end(), waits_for_culprit);
-
-  DeadlockText result;
-  result.text = "deadlock at t=" + format_time(now) + ": ";
-  for (std::size_t i = 0; i < waiting.size() && i < kNamedMax; ++i) {
-    const WaitingRank& w = waiting[i];
-    if (i > 0) result.text += "; ";
-    result.text += "rank " + std::to_string(w.rank) + " waits in " + w.what;
-    if (!w.site.empty() && !w.what.ends_with(w.site)) result.text += " at " + w.site;
-    if (!w.ranks.empty()) result.text += " for " + list_of(w.ranks);
-  }
-  if (waiting.size() > kNamedMax) {
-    result.text += "; " + std::to_string(waiting.size() - kNamedMax) + " more wait";
-  }
-  for (const int rank : culprits) {
-    if (result.culprits.size() < kNamedMax) {
-      result.text += "; rank " + std::to_string(rank) + " ";
-      const auto index = static_cast<std::size_t>(rank);
-      result.text += index < fates.size() ? fates[index] : "does not exist";
+  std::ranges::stable_sort(waits, {}, place_of);
+  std::string text = "deadlock at t=" + format_time(now) + ": ";
+  for (std::size_t i = 0; i < waits.size() && i < kNamedMax; ++i) {
+    if (i > 0) text += "; ";
+    if (i > 0 && place_of(waits[i]) != place_of(waits[i - 1])) {
+      const bool one = behind == 1 && cause.cores.front().size() == 1;
+      text += place_of(waits[i]) < behind ? "apart from that "
+              : one                       ? "behind it "
+                                          : "behind them ";
     }
-    result.culprits.push_back(rank);
+    text += describe(waits[i]);
   }
-  return result;
+  if (waits.size() > kNamedMax) {
+    text += "; " + std::to_string(waits.size() - kNamedMax) + " more wait";
+  }
+  for (std::size_t i = 0; i < cause.culprits.size() && i < kNamedMax; ++i) {
+    const auto rank = static_cast<std::size_t>(cause.culprits[i]);
+    text += "; rank " + std::to_string(rank) + " ";
+    if (!cause.culprits_ended) {
+      text += "called something else";
+    } else {
+      text += rank < fates.size() ? fates[rank] : "does not exist";
+    }
+  }
+  return text;
 }
 
 }  // namespace ddproof::sim

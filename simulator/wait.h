@@ -18,13 +18,16 @@ enum class WaitKind : std::uint8_t {
   kCleanup,  // locks and joins, which destructors use: never ended by an exception
 };
 
-// What a verdict prints. Must stay valid while the fiber waits.
+// What a verdict is made from. `ranks` are those that the wait still needs: whose part is done, or
+// under way, is not among them. Must stay valid while the fiber waits.
 struct WaitReason {
   std::string_view what;
   const char* file = "";
   int line = 0;
   const std::vector<int>* ranks = nullptr;  // the ranks that could end the wait; null: unknown
   WaitKind kind = WaitKind::kCall;
+  bool any = false;         // one of `ranks` is enough; else it takes them all
+  bool is_meeting = false;  // a call in which all ranks meet that wait in the same words
 };
 
 // A deadline is either an event of the program (a sleep, a poll), or patience: the limit of a call
@@ -40,7 +43,7 @@ class DeadlockError : public std::runtime_error {
  public:
   DeadlockError(const std::string& verdict, std::vector<int> culprits)
       : std::runtime_error(verdict), culprits_(std::move(culprits)) {}
-  // Ranks that others wait for and that do not wait themselves; empty when it is a circle.
+  // Who is to blame, if anybody: see DeadlockCause.
   const std::vector<int>& culprits() const { return culprits_; }
 
  private:

@@ -32,7 +32,8 @@ TEST(Deadlock, SaysWhoWaitsWhereAndForWhom) {
     simulation.spawn(rank, "main", [&, rank] {
       simulation.sleep(3'000);
       if (rank == 3) return;
-      const std::vector<int> ranks = rank == 1 ? std::vector<int>{3} : std::vector<int>{2, 1, 2};
+      const std::vector<int> ranks =
+          rank == 1 ? std::vector<int>{3} : std::vector<int>{rank == 0 ? 2 : 1, 1, 1};
       never.wait(simulation, {.what = "barrier #2", .file = "a/x.cc", .line = 12, .ranks = &ranks});
     });
   }
@@ -40,8 +41,8 @@ TEST(Deadlock, SaysWhoWaitsWhereAndForWhom) {
   EXPECT_EQ(report.verdict, Verdict::kDeadlock);
   EXPECT_EQ(report.verdict_text,
             "deadlock at t=3 us: rank 1 waits in barrier #2 at x.cc:12 for rank 3; "
-            "rank 0 waits in barrier #2 at x.cc:12 for ranks 1, 2; "
-            "rank 2 waits in barrier #2 at x.cc:12 for ranks 1, 2; rank 3 has returned");
+            "behind it rank 0 waits in barrier #2 at x.cc:12 for ranks 1, 2; "
+            "rank 2 waits in barrier #2 at x.cc:12 for rank 1; rank 3 has returned");
   EXPECT_EQ(report.verdict_culprits, std::vector<int>{3});
   EXPECT_EQ(what_of(report.ranks[0].error), report.verdict_text);
 }
@@ -59,6 +60,57 @@ TEST(Deadlock, NamesNoCulpritInACircle) {
   EXPECT_EQ(report.verdict_text,
             "deadlock at t=0 ns: rank 0 waits in send for rank 1; rank 1 waits in send for rank 0");
   EXPECT_TRUE(report.verdict_culprits.empty());
+}
+
+// The verdict when each rank waits, for ever, as its reason says.
+Report deadlock_of(const std::vector<WaitReason>& reasons) {
+  Simulation simulation({.ranks = static_cast<int>(reasons.size())});
+  WaitList never;
+  for (std::size_t rank = 0; rank < reasons.size(); ++rank) {
+    if (reasons[rank].what.empty()) continue;  // it returns
+    simulation.spawn(static_cast<int>(rank), "main",
+                     [&, rank] { never.wait(simulation, reasons[rank]); });
+  }
+  return simulation.run();
+}
+
+TEST(Deadlock, TellsEachCircleAndThenWhoWaitsBehind) {
+  const std::vector<int> zero{0}, one{1}, two{2}, three{3};
+  const Report report = deadlock_of({{.what = "recv", .ranks = &one},
+                                     {.what = "recv", .ranks = &zero},
+                                     {.what = "send", .ranks = &three},
+                                     {.what = "send", .ranks = &two},
+                                     {.what = "barrier", .ranks = &three}});
+  EXPECT_EQ(report.verdict_text,
+            "deadlock at t=0 ns: rank 0 waits in recv for rank 1; rank 1 waits in recv for rank 0; "
+            "apart from that rank 2 waits in send for rank 3; rank 3 waits in send for rank 2; "
+            "behind them rank 4 waits in barrier for rank 3");
+  EXPECT_EQ(report.verdict_cores, (std::vector<std::vector<int>>{{0, 1}, {2, 3}}));
+}
+
+TEST(Deadlock, BlamesNobodyWhoHasEndedWhileAnotherWouldDo) {
+  const std::vector<int> zero{0}, others{1, 2}, ended{2, 3};
+  const Report stuck = deadlock_of(
+      {{.what = "recv", .ranks = &others, .any = true}, {.what = "send", .ranks = &zero}, {}});
+  EXPECT_EQ(stuck.verdict_text,
+            "deadlock at t=0 ns: rank 0 waits in recv for any of ranks 1, 2; "
+            "rank 1 waits in send for rank 0");
+  const Report alone = deadlock_of({{.what = "recv", .ranks = &ended, .any = true}, {}, {}, {}});
+  EXPECT_EQ(alone.verdict_text,
+            "deadlock at t=0 ns: rank 0 waits in recv for any of ranks 2, 3; rank 2 has returned; "
+            "rank 3 has returned");
+  EXPECT_EQ(alone.verdict_culprits, (std::vector<int>{2, 3}));
+}
+
+TEST(Deadlock, BlamesWhoIsNotWhereMostAre) {
+  const std::vector<int> zero{0}, two{2};
+  const Report report = deadlock_of({{.what = "barrier", .ranks = &two, .is_meeting = true},
+                                     {.what = "barrier", .ranks = &two, .is_meeting = true},
+                                     {.what = "recv", .ranks = &zero}});
+  EXPECT_EQ(report.verdict_text,
+            "deadlock at t=0 ns: rank 0 waits in barrier for rank 2; rank 2 waits in recv for rank "
+            "0; behind them rank 1 waits in barrier for rank 2; rank 2 called something else");
+  EXPECT_EQ(report.verdict_culprits, std::vector<int>{2});
 }
 
 TEST(Deadlock, PrintsTheOperationThatTheFiberIsIn) {

@@ -1,0 +1,271 @@
+// What can come of a MeetProgram, by trying everything: the states in which nothing can happen any
+// more, and what a verdict must say in each. Written from the meaning of the steps alone; knows
+// nothing of the simulator.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "tests/support/rendezvous.h"
+
+namespace ddproof::test {
+
+struct MeetState {
+  struct Rank {
+    std::uint8_t begun = 0;                       // steps
+    std::array<std::uint8_t, kGroupsMax> done{};  // of each queue
+    bool has_failed = false;                      // its call was not what its peers called
+    auto operator<=>(const Rank&) const = default;
+  };
+  std::array<Rank, kRanksMax> ranks{};
+  auto operator<=>(const MeetState&) const = default;
+};
+
+class MeetSearch {
+ public:
+  // `compares`: where the contents of a meeting differ, all its ranks fail.
+  MeetSearch(const MeetProgram& program, bool compares) : program_(program), compares_(compares) {
+    MeetState start;
+    advance(start);
+    visit(start);
+  }
+
+  // In which nothing can happen any more.
+  const std::set<MeetState>& ends() const { return ends_; }
+  // The ranks outside of the majority, for each meeting whose contents differ in some run; those of
+  // a pair have none.
+  const std::set<RankMask>& mismatches() const { return mismatches_; }
+
+  // --- What holds in an end ---
+
+  bool is_stuck(const MeetState& state, int rank) const { return !has_ended(state, rank); }
+  RankMask stuck(const MeetState& state) const {
+    return ranks_where([&](int rank) { return is_stuck(state, rank); });
+  }
+  // The ranks whose end was such a step.
+  RankMask ended_by(const MeetState& state, Do what) const {
+    return ranks_where([&](int rank) {
+      const auto begun = of(state, rank).begun;
+      return has_ended(state, rank) && begun > 0 && steps_of(rank)[begun - 1U].what == what;
+    });
+  }
+
+  // Whether a stuck rank could go on if all of `willing` did whatever it takes, also those that
+  // have ended, and nobody else did anything.
+  bool can_step(const MeetState& state, int rank, RankMask willing) const {
+    bool is_queued_up = false;
+    for (int group = 0; group < kGroupsMax; ++group) {
+      const MeetStep* step = first_of(state, rank, group);
+      if (step == nullptr) continue;
+      is_queued_up = true;
+      if (fits(state, rank, *step, willing)) return true;
+    }
+    return !is_queued_up && (willing & ~(1U << rank)) != 0;  // a pause
+  }
+
+  // Whether none of `ranks` can take a step whatever the other stuck ranks do.
+  bool is_core(const MeetState& state, RankMask ranks) const {
+    const RankMask willing = stuck(state) & ~ranks;
+    for (int rank = 0; rank < program_.size(); ++rank) {
+      if (has_rank(ranks, rank) && can_step(state, rank, willing)) return false;
+    }
+    return ranks != 0;
+  }
+
+  // The ended ranks without which a step cannot be done, even if all stuck ones did anything.
+  RankMask needed_ended(const MeetState& state) const {
+    RankMask needed = 0;
+    const RankMask willing = stuck(state);
+    const RankMask ended = ranks_where([&](int rank) { return !is_stuck(state, rank); });
+    for (int rank = 0; rank < program_.size(); ++rank) {
+      for (int group = 0; group < kGroupsMax && has_rank(willing, rank); ++group) {
+        const MeetStep* step = first_of(state, rank, group);
+        if (step == nullptr || fits(state, rank, *step, willing)) continue;
+        for (int other = 0; other < program_.size(); ++other) {
+          if (!has_rank(ended, other)) continue;
+          // In a minimal set: with all the ended but this one it fails, or it is enough alone.
+          if (!fits(state, rank, *step, willing | (ended & ~(1U << other))) ||
+              fits(state, rank, *step, willing | 1U << other)) {
+            needed |= 1U << other;
+          }
+        }
+      }
+    }
+    return needed;
+  }
+
+  // The ranks in `cores` that miss a meeting in which more than half of its members are already,
+  // one of them in `cores`.
+  RankMask called_something_else(const MeetState& state, RankMask cores) const {
+    RankMask odd = 0;
+    for (int group = 0; group < kGroupsMax; ++group) {
+      const RankMask here = ranks_where([&](int rank) { return is_at(state, rank, group); });
+      const RankMask missing = members(group) & ~here;
+      if (count(here) > count(missing) && (here & cores) != 0) odd |= missing & cores;
+    }
+    return odd;
+  }
+
+  static int count(RankMask mask) { return __builtin_popcount(mask); }
+
+ private:
+  const std::vector<MeetStep>& steps_of(int rank) const {
+    return program_.ranks[static_cast<std::size_t>(rank)];
+  }
+  RankMask members(int group) const { return program_.groups[static_cast<std::size_t>(group)]; }
+  static const MeetState::Rank& of(const MeetState& state, int rank) {
+    return state.ranks[static_cast<std::size_t>(rank)];
+  }
+  RankMask ranks_where(const std::function<bool(int)>& holds) const {
+    RankMask mask = 0;
+    for (int rank = 0; rank < program_.size(); ++rank) {
+      if (holds(rank)) mask |= 1U << rank;
+    }
+    return mask;
+  }
+
+  // The first step of a queue that is not done; null when there is none.
+  const MeetStep* first_of(const MeetState& state, int rank, int group) const {
+    const MeetState::Rank& its = of(state, rank);
+    if (its.has_failed) return nullptr;
+    int place = 0;
+    for (std::size_t i = 0; i < its.begun; ++i) {
+      const MeetStep& step = steps_of(rank)[i];
+      if (!is_queued(step) || step.group != group) continue;
+      if (place++ == its.done[static_cast<std::size_t>(group)]) return &step;
+    }
+    return nullptr;
+  }
+  bool is_idle(const MeetState& state, int rank) const {
+    for (int group = 0; group < kGroupsMax; ++group) {
+      if (first_of(state, rank, group) != nullptr) return false;
+    }
+    return true;
+  }
+  bool is_at(const MeetState& state, int rank, int group) const {
+    const MeetStep* step = first_of(state, rank, group);
+    return step != nullptr && step->what == Do::kMeet;
+  }
+
+  // Whether the latest step lets the rank go on to its next.
+  bool is_over(const MeetState& state, int rank) const {
+    const MeetState::Rank& its = of(state, rank);
+    if (its.begun == 0) return true;
+    const MeetStep& step = steps_of(rank)[its.begun - 1U];
+    if (is_queued(step)) return step.is_async || first_of(state, rank, step.group) == nullptr;
+    if (step.what == Do::kSleep) return true;
+    return step.what == Do::kWait && is_idle(state, rank);
+  }
+  bool has_ended(const MeetState& state, int rank) const {
+    const MeetState::Rank& its = of(state, rank);
+    if (its.has_failed) return true;
+    if (!is_idle(state, rank)) return false;
+    if (its.begun > 0) {
+      const Do latest = steps_of(rank)[its.begun - 1U].what;
+      if (latest == Do::kExit || latest == Do::kCrash || latest == Do::kHang) return true;
+      if (latest == Do::kPause) return false;
+    }
+    return its.begun == steps_of(rank).size();
+  }
+
+  // What a rank does on its own happens at once: it can only make more possible.
+  void advance(MeetState& state) const {
+    for (int rank = 0; rank < program_.size(); ++rank) {
+      MeetState::Rank& its = state.ranks[static_cast<std::size_t>(rank)];
+      while (!its.has_failed && its.begun < steps_of(rank).size() && is_over(state, rank)) {
+        ++its.begun;
+      }
+    }
+  }
+
+  static bool takes(const MeetStep& receive, int from) {
+    if (receive.what == Do::kReceive) return receive.peer == from;
+    return receive.what == Do::kReceiveAny && has_rank(receive.peers, from);
+  }
+  // Whether `from`'s send and `to`'s receive are first in their queues and belong together.
+  bool is_pair(const MeetState& state, int from, int to) const {
+    const MeetStep* send = first_of(state, from, 0);
+    const MeetStep* receive = first_of(state, to, 0);
+    return send != nullptr && receive != nullptr && send->what == Do::kSend && send->peer == to &&
+           takes(*receive, from) && send->tag == receive->tag;
+  }
+
+  bool fits(const MeetState& state, int rank, const MeetStep& step, RankMask willing) const {
+    const auto is_willing = [&](int other) { return has_rank(willing & ~(1U << rank), other); };
+    switch (step.what) {
+      case Do::kSend: return is_willing(step.peer) || is_pair(state, rank, step.peer);
+      case Do::kReceive: return is_willing(step.peer) || is_pair(state, step.peer, rank);
+      case Do::kReceiveAny:
+        for (int from = 0; from < program_.size(); ++from) {
+          if (!has_rank(step.peers, from)) continue;
+          if (is_willing(from) || is_pair(state, from, rank)) return true;
+        }
+        return false;
+      default:
+        for (int other = 0; other < program_.size(); ++other) {
+          if (!has_rank(members(step.group), other) || is_willing(other)) continue;
+          if (!is_at(state, other, step.group)) return false;
+        }
+        return true;
+    }
+  }
+
+  void visit(const MeetState& state) {
+    if (!seen_.insert(state).second) return;
+    bool is_end = true;
+    for (int from = 0; from < program_.size(); ++from) {
+      for (int to = 0; to < program_.size(); ++to) {
+        if (from == to || !is_pair(state, from, to)) continue;
+        meet(state, 1U << from | 1U << to, 0);
+        is_end = false;
+      }
+    }
+    for (int group = 0; group < kGroupsMax; ++group) {
+      const RankMask here = ranks_where([&](int rank) { return is_at(state, rank, group); });
+      if ((members(group) & ~here) != 0) continue;
+      meet(state, members(group), group);
+      is_end = false;
+    }
+    if (is_end) ends_.insert(state);
+  }
+
+  void meet(MeetState state, RankMask ranks, int group) {
+    RankMask with_one = 0;
+    for (int rank = 0; rank < program_.size(); ++rank) {
+      if (!has_rank(ranks, rank)) continue;
+      if (first_of(state, rank, group)->content != 0) with_one |= 1U << rank;
+    }
+    const bool fails = compares_ && with_one != 0 && with_one != ranks;
+    if (fails)
+      mismatches_.insert(odd_ones(ranks, with_one, first_step_is_meeting(state, ranks, group)));
+    for (int rank = 0; rank < program_.size(); ++rank) {
+      if (!has_rank(ranks, rank)) continue;
+      MeetState::Rank& its = state.ranks[static_cast<std::size_t>(rank)];
+      ++its.done[static_cast<std::size_t>(group)];
+      its.has_failed = its.has_failed || fails;
+    }
+    advance(state);
+    visit(state);
+  }
+
+  bool first_step_is_meeting(const MeetState& state, RankMask ranks, int group) const {
+    return is_at(state, __builtin_ctz(ranks), group);
+  }
+  static RankMask odd_ones(RankMask ranks, RankMask with_one, bool is_meeting) {
+    const RankMask others = ranks & ~with_one;
+    if (!is_meeting || count(with_one) == count(others)) return 0;
+    return count(with_one) < count(others) ? with_one : others;
+  }
+
+  const MeetProgram& program_;
+  bool compares_;
+  std::set<MeetState> seen_;
+  std::set<MeetState> ends_;
+  std::set<RankMask> mismatches_;
+};
+
+}  // namespace ddproof::test
