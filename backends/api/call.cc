@@ -63,6 +63,7 @@ std::string Call::describe() const {
   if (root >= 0) add("root " + std::to_string(root));
   if (peer >= 0) add((op == Op::kSend ? "to " : "from ") + std::to_string(peer));
   if (is_point_to_point(op)) add("tag " + std::to_string(tag));
+  if (!group.empty()) add("group " + group);
   if (!label.empty()) add(label);
   if (!details.empty()) text += " (" + details + ")";
   return text + " at " + std::string(base_name(site.file)) + ":" + std::to_string(site.line);

@@ -49,7 +49,8 @@ struct Call {
   std::uint32_t tag = 0;                // send, recv
   bool wait_all_ranks = false;          // monitored_barrier
   ConstBuffer input;
-  Buffer output;  // for the in-place operations, input and output are the same memory
+  Buffer output;      // for the in-place operations, input and output are the same memory
+  std::string group;  // its name: empty for the world
   std::string label;
   CallSite site;
   Duration timeout = kForever;
@@ -57,9 +58,9 @@ struct Call {
   // Set by a decorator on calls that it makes for another one: messages then speak of that one.
   std::shared_ptr<const Call> on_behalf_of;
 
-  // "all_reduce #12 (sum, float32 [1024], bucket 0) at reducer.cc:88". For a collective it reads
-  // the same on every rank that makes the same call: it shows the buffer whose size does not depend
-  // on the rank's role.
+  // "all_reduce #12 (sum, float32 [1024], group 1.0, bucket 0) at reducer.cc:88". For a collective
+  // it reads the same on every rank that makes the same call: it shows the buffer whose size does
+  // not depend on the rank's role.
   std::string describe() const;
 };
 

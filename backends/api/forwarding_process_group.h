@@ -16,7 +16,8 @@ class ForwardingProcessGroup : public ProcessGroup {
  public:
   // `inner` must outlive this.
   explicit ForwardingProcessGroup(ProcessGroup& inner)
-      : ProcessGroup(inner.rank(), inner.size(), inner.default_timeout()), inner_(inner) {}
+      : ProcessGroup(inner.rank(), inner.size(), inner.default_timeout(), inner.name()),
+        inner_(inner) {}
 
   std::string_view backend_name() const override { return inner_.backend_name(); }
   const Capabilities& capabilities() const override { return inner_.capabilities(); }

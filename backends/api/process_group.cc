@@ -98,9 +98,14 @@ class CallChecker {
 
 }  // namespace
 
-ProcessGroup::ProcessGroup(int rank, int size, Duration default_timeout)
-    : rank_(rank), size_(size), default_timeout_(default_timeout) {
+ProcessGroup::ProcessGroup(int rank, int size, Duration default_timeout, std::string name)
+    : rank_(rank), size_(size), default_timeout_(default_timeout), name_(std::move(name)) {
   DDPROOF_CHECK(0 <= rank && rank < size);
+}
+
+std::string ProcessGroup::name_next_part(int color) {
+  const std::string part = std::to_string(++split_count_) + "." + std::to_string(color);
+  return name_.empty() ? part : name_ + "/" + part;
 }
 
 std::string ProcessGroup::who() const {
@@ -109,6 +114,7 @@ std::string ProcessGroup::who() const {
 }
 
 WorkPtr ProcessGroup::check_and_submit(Call call, const CallOptions& options, CallSite site) {
+  call.group = name_;
   call.label = options.label;
   call.timeout = options.timeout == Duration::zero() ? default_timeout_ : options.timeout;
   call.site = site;

@@ -60,6 +60,9 @@ class ProcessGroup {
   // 0 <= rank() < size(); both constant for life.
   int rank() const { return rank_; }
   int size() const { return size_; }
+  // Empty for the world; of a part "1.0" (the first split, color 0), of its parts "1.0/2.1". The
+  // same on all ranks of the group.
+  const std::string& name() const { return name_; }
   Duration default_timeout() const { return default_timeout_; }
   virtual std::string_view backend_name() const = 0;
   virtual const Capabilities& capabilities() const = 0;
@@ -120,7 +123,9 @@ class ProcessGroup {
   std::string who() const;
 
  protected:
-  ProcessGroup(int rank, int size, Duration default_timeout);
+  ProcessGroup(int rank, int size, Duration default_timeout, std::string name = {});
+  // The name of the part with this color that the next split() makes. Called once for each.
+  std::string name_next_part(int color);
 
  private:
   WorkPtr check_and_submit(Call call, const CallOptions& options, CallSite site);
@@ -128,6 +133,8 @@ class ProcessGroup {
   int rank_;
   int size_;
   Duration default_timeout_;
+  std::string name_;
+  int split_count_ = 0;
   std::uint64_t collective_count_ = 0;
   std::uint64_t point_to_point_count_ = 0;
 };

@@ -80,10 +80,15 @@ class Runtime {
   virtual std::unique_ptr<Monitor> make_monitor() = 0;
 
   // Says which operation the calling task is in from now on: what traces and verdicts print when
-  // it then waits inside a library. `what` must stay valid until the task's next call.
-  virtual void begin_operation(std::string_view what, const CallSite& site) {
-    (void)what, (void)site;
+  // it then waits inside a library. `meeting`: how many ranks meet in it, all of whom say so in the
+  // same words; 0: it is no such call. `what` must stay valid until the task's next call.
+  virtual void begin_operation(std::string_view what, const CallSite& site, int meeting) {
+    (void)what, (void)site, (void)meeting;
   }
+
+  // Says that something happened that tests want to happen: a name, declared beside the code that
+  // says it. Simulated runs count it; elsewhere nothing is done.
+  virtual void hit(std::string_view probe) { (void)probe; }
 
   // The next 64 random bits of this rank's stream. Seeded; the seed is the creator's.
   virtual std::uint64_t random_u64() = 0;

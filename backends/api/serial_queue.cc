@@ -7,11 +7,13 @@
 
 namespace ddproof {
 
+JobLabel label_of(const ProcessGroup& group, const Call& call) {
+  return {group.who(), call.describe(), call.site, is_point_to_point(call.op) ? 0 : group.size()};
+}
+
 struct SerialQueue::Job {
   std::function<void()> body;
-  std::string who;
-  std::string description;
-  CallSite site;
+  JobLabel label;
   bool done = false;
   std::exception_ptr error;
 };
@@ -41,9 +43,10 @@ class SerialQueue::QueuedWork : public Work {
     const TimePoint deadline = deadline_after(state_->runtime.now(), timeout);
     MonitorLock lock(*state_->monitor);
     while (!job_->done) {
-      if (!state_->monitor->wait(deadline, {job_->description, job_->site, {}}) && !job_->done) {
+      if (!state_->monitor->wait(deadline, {job_->label.what, job_->label.site, {}}) &&
+          !job_->done) {
         throw CommError(CommErrorKind::kTimeout,
-                        job_->who + " " + job_->description +
+                        job_->label.who + " " + job_->label.what +
                             ": still running when the caller's wait ended; wait longer or abort");
       }
     }
@@ -73,10 +76,8 @@ SerialQueue::~SerialQueue() {
   task_->join();
 }
 
-WorkPtr SerialQueue::submit(std::function<void()> job, std::string who, std::string description,
-                            CallSite site) {
-  auto entry = std::make_shared<Job>(
-      Job{std::move(job), std::move(who), std::move(description), site, false, nullptr});
+WorkPtr SerialQueue::submit(std::function<void()> job, JobLabel label) {
+  auto entry = std::make_shared<Job>(Job{.body = std::move(job), .label = std::move(label)});
   {
     MonitorLock lock(*state_->monitor);
     // First, so that a job is not left behind when no task can be started.
@@ -106,7 +107,7 @@ void SerialQueue::run() {
     if (!error) {
       state.monitor->unlock();
       try {
-        state.runtime.begin_operation(job->description, job->site);
+        state.runtime.begin_operation(job->label.what, job->label.site, job->label.meeting);
         job->body();
       } catch (...) {
         error = std::current_exception();

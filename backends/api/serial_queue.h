@@ -11,10 +11,21 @@
 #include <memory>
 #include <string>
 
+#include "backends/api/process_group.h"
 #include "backends/api/runtime.h"
 #include "backends/api/work.h"
 
 namespace ddproof {
+
+// What a job is: what a verdict says of it, and the text of its timeout error.
+struct JobLabel {
+  std::string who;
+  std::string what;
+  CallSite site;
+  int meeting = 0;  // see Runtime::begin_operation
+};
+
+JobLabel label_of(const ProcessGroup& group, const Call& call);
 
 class SerialQueue {
  public:
@@ -25,10 +36,7 @@ class SerialQueue {
   SerialQueue(const SerialQueue&) = delete;
   SerialQueue& operator=(const SerialQueue&) = delete;
 
-  // `description` and `site` say in a verdict what the waiter waits for; `who` starts the text of
-  // its timeout error.
-  WorkPtr submit(std::function<void()> job, std::string who, std::string description,
-                 CallSite site);
+  WorkPtr submit(std::function<void()> job, JobLabel label);
 
   // Jobs that have not started, and all later ones, fail with `error`. The running job goes on.
   void fail_all(std::exception_ptr error);

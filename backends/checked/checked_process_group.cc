@@ -49,10 +49,7 @@ CheckedProcessGroup::~CheckedProcessGroup() {
 
 WorkPtr CheckedProcessGroup::submit(Call call) {
   if (size() == 1) return inner_.submit(std::move(call));  // nobody to compare with
-  std::string description = call.describe();
-  const CallSite site = call.site;
-  return queue_.submit([this, call = std::move(call)] { execute(call); }, who(),
-                       std::move(description), site);
+  return queue_.submit([this, call] { execute(call); }, label_of(*this, call));
 }
 
 void CheckedProcessGroup::execute(const Call& call) {

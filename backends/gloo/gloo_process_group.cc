@@ -93,7 +93,7 @@ Capabilities gloo_capabilities() {
 GlooProcessGroup::GlooProcessGroup(std::unique_ptr<GlooConnection> connection, Runtime& runtime,
                                    GlooGroupOptions options)
     : ProcessGroup(connection->context()->rank, connection->context()->size,
-                   options.default_timeout),
+                   options.default_timeout, options.name),
       connection_(std::move(connection)),
       runtime_(runtime),
       options_(std::move(options)),
@@ -106,10 +106,7 @@ GlooProcessGroup::~GlooProcessGroup() {
 }
 
 WorkPtr GlooProcessGroup::submit(Call call) {
-  std::string description = call.describe();
-  const CallSite site = call.site;
-  return queue_.submit([this, call = std::move(call)] { execute(call); }, who(),
-                       std::move(description), site);
+  return queue_.submit([this, call] { execute(call); }, label_of(*this, call));
 }
 
 void GlooProcessGroup::execute(const Call& call) {
@@ -163,7 +160,7 @@ std::unique_ptr<ProcessGroup> GlooProcessGroup::split(int color, int key, CallSi
   std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(size()));
   all_gather(ConstBuffer(Buffer::of(std::span(mine))), Buffer::of(std::span(all)), {"split"}, site)
       ->wait();
-  const std::string name = std::to_string(++splits_) + "." + std::to_string(color);
+  const std::string part = name_next_part(color);
   if (color < 0) return nullptr;
 
   std::vector<int> members;
@@ -172,8 +169,10 @@ std::unique_ptr<ProcessGroup> GlooProcessGroup::split(int color, int key, CallSi
   }
   std::ranges::stable_sort(members, {}, [&all](int rank) { return all[2 * rank + 1]; });
   const int my_rank = static_cast<int>(std::ranges::find(members, rank()) - members.begin());
+  GlooGroupOptions options = options_;
+  options.name = part;
   return std::make_unique<GlooProcessGroup>(
-      connection_->connect_subgroup(name, members, my_rank, default_timeout()), runtime_, options_);
+      connection_->connect_subgroup(part, members, my_rank, default_timeout()), runtime_, options);
 }
 
 }  // namespace ddproof

@@ -36,6 +36,7 @@ struct GlooGroupOptions {
   std::shared_ptr<const Capabilities> capabilities;
   Duration default_timeout = std::chrono::minutes(30);
   AllReduceAlgorithm all_reduce = AllReduceAlgorithm::kAuto;
+  std::string name = {};
 };
 
 // What every group of this class can do. The simulator adds virtual_time.
@@ -65,7 +66,6 @@ class GlooProcessGroup final : public ProcessGroup {
   GlooGroupOptions options_;
   int uncaught_at_start_;
   std::uint64_t collectives_ = 0;  // begun, the same on all ranks; touched by the queue's task only
-  std::uint64_t splits_ = 0;
   std::atomic<bool> aborted_ = false;
   SerialQueue queue_;  // last: its task uses all the others
 };

@@ -42,12 +42,13 @@ Capabilities local_capabilities() {
           .same_bits_every_rank = true};
 }
 
-LocalProcessGroup::LocalProcessGroup(Duration default_timeout)
-    : ProcessGroup(0, 1, default_timeout), capabilities_(local_capabilities()) {}
+LocalProcessGroup::LocalProcessGroup(Duration default_timeout, std::string name)
+    : ProcessGroup(0, 1, default_timeout, std::move(name)), capabilities_(local_capabilities()) {}
 
 std::unique_ptr<ProcessGroup> LocalProcessGroup::split(int color, int, CallSite) {
+  std::string part = name_next_part(color);
   if (color < 0) return nullptr;
-  return std::make_unique<LocalProcessGroup>(default_timeout());
+  return std::make_unique<LocalProcessGroup>(default_timeout(), std::move(part));
 }
 
 WorkPtr LocalProcessGroup::submit(Call call) {

@@ -14,7 +14,8 @@ Capabilities local_capabilities();
 
 class LocalProcessGroup final : public ProcessGroup {
  public:
-  explicit LocalProcessGroup(Duration default_timeout = std::chrono::minutes(30));
+  explicit LocalProcessGroup(Duration default_timeout = std::chrono::minutes(30),
+                             std::string name = {});
 
   std::string_view backend_name() const override { return "single"; }
   const Capabilities& capabilities() const override { return capabilities_; }

@@ -126,8 +126,8 @@ std::unique_ptr<Monitor> SimRuntime::make_monitor() {
   return std::make_unique<SimMonitor>(simulation_);
 }
 
-void SimRuntime::begin_operation(std::string_view what, const CallSite& site) {
-  simulation_.begin_operation(what, site.file, site.line);
+void SimRuntime::begin_operation(std::string_view what, const CallSite& site, int meeting) {
+  simulation_.begin_operation(what, site.file, site.line, meeting);
 }
 
 std::uint64_t SimRuntime::random_u64() { return simulation_.random_u64(rank_); }

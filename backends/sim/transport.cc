@@ -155,7 +155,10 @@ class SimUnboundBuffer final : public gloo::transport::UnboundBuffer, public Pos
     } waiting{side, endpoint_};
     side.waiter = simulation.current();
     ++endpoint_.waiting;
-    const sim::WaitReason reason{.what = side.name, .ranks = &side.peers};
+    // One post that names several peers takes a message from any of them. The callers of several
+    // posts wait for all of these, one after another.
+    const sim::WaitReason reason{
+        .what = side.name, .ranks = &side.peers, .any = side.posted == 1 && side.peers.size() > 1};
     return with_comm_errors([&] { return simulation.wait(reason, deadline); });
   }
 

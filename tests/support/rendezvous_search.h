@@ -36,8 +36,8 @@ class MeetSearch {
 
   // In which nothing can happen any more.
   const std::set<MeetState>& ends() const { return ends_; }
-  // The ranks outside of the majority, for each meeting whose contents differ in some run; those of
-  // a pair have none.
+  // The members outside of the majority, by their ranks in the group, for each meeting whose contents
+  // differ in some run; a pair has none.
   const std::set<RankMask>& mismatches() const { return mismatches_; }
 
   // --- What holds in an end ---
@@ -240,8 +240,10 @@ class MeetSearch {
       if (first_of(state, rank, group)->content != 0) with_one |= 1U << rank;
     }
     const bool fails = compares_ && with_one != 0 && with_one != ranks;
-    if (fails)
-      mismatches_.insert(odd_ones(ranks, with_one, first_step_is_meeting(state, ranks, group)));
+    if (fails) {
+      const bool is_meeting = is_at(state, __builtin_ctz(ranks), group);
+      mismatches_.insert(is_meeting ? places(odd_ones(ranks, with_one), ranks) : 0);
+    }
     for (int rank = 0; rank < program_.size(); ++rank) {
       if (!has_rank(ranks, rank)) continue;
       MeetState::Rank& its = state.ranks[static_cast<std::size_t>(rank)];
@@ -252,13 +254,21 @@ class MeetSearch {
     visit(state);
   }
 
-  bool first_step_is_meeting(const MeetState& state, RankMask ranks, int group) const {
-    return is_at(state, __builtin_ctz(ranks), group);
-  }
-  static RankMask odd_ones(RankMask ranks, RankMask with_one, bool is_meeting) {
+  static RankMask odd_ones(RankMask ranks, RankMask with_one) {
     const RankMask others = ranks & ~with_one;
-    if (!is_meeting || count(with_one) == count(others)) return 0;
+    if (count(with_one) == count(others)) return 0;
     return count(with_one) < count(others) ? with_one : others;
+  }
+  // `some` of `ranks`, by their place among these.
+  static RankMask places(RankMask some, RankMask ranks) {
+    RankMask result = 0;
+    int place = 0;
+    for (int rank = 0; rank < kRanksMax; ++rank) {
+      if (!has_rank(ranks, rank)) continue;
+      if (has_rank(some, rank)) result |= 1U << place;
+      ++place;
+    }
+    return result;
   }
 
   const MeetProgram& program_;

@@ -256,7 +256,7 @@ TEST(SimTransport, AReceiveFromAnyThatNobodyEndsNamesAllThatCould) {
     if (context->rank == 0) receive_from_any(context, {1, 2}, &value);
   });
   EXPECT_EQ(report.verdict_text,
-            "deadlock at t=0 ns: rank 0 waits in recv for ranks 1, 2; rank 1 has returned; rank 2 "
+            "deadlock at t=0 ns: rank 0 waits in recv for any of ranks 1, 2; rank 1 has returned; rank 2 "
             "has returned");
 }
 

@@ -129,7 +129,7 @@ class Rank {
   void poll(Poll poll) {
     if (poll == Poll::kWork) {
       SerialQueue queue(runtime_, "calls");
-      const WorkPtr work = queue.submit([this] { runtime_.sleep_for(kForever); }, "", "", {});
+      const WorkPtr work = queue.submit([this] { runtime_.sleep_for(kForever); }, {});
       while (!work->is_completed()) {
       }
     }

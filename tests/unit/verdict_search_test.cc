@@ -121,7 +121,8 @@ class MeetWorld {
         .what = meets ? kMeetings[static_cast<std::size_t>(step.group)] : "message",
         .ranks = &its.missing,
         .any = step.what == Do::kReceiveAny,
-        .is_meeting = meets};
+        .meeting =
+            meets ? MeetSearch::count(program_.groups[static_cast<std::size_t>(step.group)]) : 0};
     while (its.posted != nullptr) its.met.wait(simulation_, reason, patience());
   }
 
