@@ -30,6 +30,7 @@ class Campaign {
       case Strategy::kSearch: search(); break;
     }
     if (result_.failure.empty() && !result_.exhausted) count_misses();
+    if (result_.failure.empty()) result_.missed = missed_probes(options_.probes, result_.probes);
     return result_;
   }
 
@@ -45,6 +46,7 @@ class Campaign {
     Recorder recorder(scheduler);
     const RunResult run = program_({.seed = seed, .scheduler = &recorder, .observer = observer});
     ++result_.runs;
+    for (const auto& [probe, hits] : run.report.probes) result_.probes[probe] += hits;
     result_.fibers = std::max(result_.fibers, recorder.fibers());
     result_.decisions = std::max(result_.decisions, recorder.schedule().decisions);
     if (run.failure.empty()) return true;
@@ -138,6 +140,16 @@ class Campaign {
 
 }  // namespace
 
+std::string missed_probes(const std::vector<std::string>& required,
+                          const std::map<std::string, std::uint64_t, std::less<>>& hits) {
+  std::string text;
+  for (const std::string& probe : required) {
+    if (hits.contains(probe)) continue;
+    text += (text.empty() ? "no run hit the probe \"" : ", \"") + probe + "\"";
+  }
+  return text;
+}
+
 CampaignResult run_campaign(const Program& program, const CampaignOptions& options) {
   return Campaign(program, options).run();
 }
@@ -162,6 +174,7 @@ std::string claim_of(const CampaignResult& result) {
 }
 
 std::string to_string(const CampaignResult& result) {
+  if (!result.missed.empty()) return "failed: " + result.missed + "; " + claim_of(result);
   if (result.failure.empty()) return claim_of(result);
   return "failed: " + result.failure + "; found by " + result.found_by + " in run " +
          std::to_string(result.runs) + "; replay with schedule " + to_string(result.schedule);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,7 @@ struct CampaignOptions {
   std::uint64_t search_runs_max = 1'000;  // after so many the search gives up; 0: no search
   int pct_depth = 3;                      // of kPct, with
   std::uint64_t pct_steps = 1'000;        // so many decisions to change priorities at
+  std::vector<std::string> probes = {};   // each must be hit in one run or more
 };
 
 inline constexpr int kCampaignDepthMax = 3;
@@ -70,6 +72,9 @@ struct CampaignResult {
   std::string found_by;
   Schedule schedule;  // the shrunk one; its seed is the run's
 
+  std::map<std::string, std::uint64_t, std::less<>> probes;  // hits, over all runs
+  std::string missed;  // which of the asked probes no run hit, unless one failed; empty: none
+
   bool exhausted = false;  // every order of this seed holds
   std::string gap;         // why the search proves nothing, if it does not
   std::uint64_t states = 0;
@@ -79,6 +84,10 @@ struct CampaignResult {
   std::uint64_t decisions = 0;     // in one run, at most
   std::vector<DepthBound> bounds;  // by depth; empty: PCT had no part in it, or all was searched
 };
+
+// "no run hit the probe \"x\", \"y\"", of those in `required`; empty when all were hit.
+std::string missed_probes(const std::vector<std::string>& required,
+                          const std::map<std::string, std::uint64_t, std::less<>>& hits);
 
 CampaignResult run_campaign(const Program& program, const CampaignOptions& options);
 

@@ -95,7 +95,9 @@ void ChromeTrace::on_event(const Event& event) {
     case EventKind::kHang:
     case EventKind::kDeadlock:
     case EventKind::kEventLimit:
-    case EventKind::kFault: return instant(event);
+    case EventKind::kFault:
+    case EventKind::kHeal:
+    case EventKind::kLiveness: return instant(event);
   }
 }
 

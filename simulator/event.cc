@@ -19,6 +19,8 @@ const char* to_string(EventKind kind) {
     case EventKind::kDeadlock: return "deadlock";
     case EventKind::kEventLimit: return "event-limit";
     case EventKind::kFault: return "fault";
+    case EventKind::kHeal: return "heal";
+    case EventKind::kLiveness: return "liveness";
   }
   return "unknown";
 }

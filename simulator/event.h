@@ -27,6 +27,8 @@ enum class EventKind : std::uint8_t {
   kDeadlock,    // nobody can go on
   kEventLimit,  // the run was stopped
   kFault,       // a fault first took effect; value: its place in the plan, from 1; label: its text
+  kHeal,        // faults stop; with a rank: it hung and goes on
+  kLiveness,    // ranks that should make progress did not
 };
 
 const char* to_string(EventKind kind);

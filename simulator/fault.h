@@ -46,6 +46,8 @@ struct WriteFate {
 class FaultHook {
  public:
   virtual ~FaultHook() = default;
+  // From now on nothing strikes: everything is answered as without a hook.
+  virtual void stop() {}
   // `number` counts the messages that `from` has sent: 1, 2, ...
   virtual MessageFate on_message(int from, int to, std::uint64_t bytes, std::uint64_t number) {
     (void)from, (void)to, (void)bytes, (void)number;

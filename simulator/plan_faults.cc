@@ -59,6 +59,7 @@ void PlanFaults::part(MessageFate& fate, std::size_t index, int from, int to) {
 }
 
 MessageFate PlanFaults::on_message(int from, int to, std::uint64_t bytes, std::uint64_t) {
+  if (plan_is_over_) return {};
   const std::uint64_t number = ++messages_[{from, to}];
   MessageFate fate;
   for (std::size_t i = 0; i < plan_.size(); ++i) {
@@ -78,6 +79,7 @@ MessageFate PlanFaults::on_message(int from, int to, std::uint64_t bytes, std::u
 
 RankFate PlanFaults::on_operation(int rank, std::uint64_t number) {
   RankFate fate = RankFate::kLives;
+  if (plan_is_over_) return fate;
   for (std::size_t i = 0; i < plan_.size() && fate == RankFate::kLives; ++i) {
     const Fault& fault = plan_[i];
     if (fault.rank != rank || fault.number != number) continue;
@@ -89,6 +91,7 @@ RankFate PlanFaults::on_operation(int rank, std::uint64_t number) {
 }
 
 Time PlanFaults::on_sleep(int rank, Time duration) {
+  if (plan_is_over_) return duration;
   for (std::size_t i = 0; i < plan_.size() && duration > 0; ++i) {
     const Fault& fault = plan_[i];
     if (fault.kind != FaultKind::kSlow || fault.rank != rank || fault.amount == 1) continue;
@@ -100,6 +103,7 @@ Time PlanFaults::on_sleep(int rank, Time duration) {
 }
 
 Time PlanFaults::on_wall_clock(int rank) {
+  if (plan_is_over_) return 0;
   Time ahead = 0;
   for (std::size_t i = 0; i < plan_.size(); ++i) {
     const Fault& fault = plan_[i];
@@ -112,6 +116,7 @@ Time PlanFaults::on_wall_clock(int rank) {
 }
 
 WriteFate PlanFaults::on_write(int rank) {
+  if (plan_is_over_) return {};
   const std::uint64_t number = ++writes_[rank];
   WriteFate fate;
   for (std::size_t i = 0; i < plan_.size(); ++i) {
@@ -130,6 +135,7 @@ WriteFate PlanFaults::on_write(int rank) {
 }
 
 bool PlanFaults::on_sync(int rank) {
+  if (plan_is_over_) return false;
   const std::uint64_t number = ++syncs_[rank];
   bool fails = false;
   for (std::size_t i = 0; i < plan_.size(); ++i) {
@@ -143,6 +149,7 @@ bool PlanFaults::on_sync(int rank) {
 }
 
 std::optional<std::uint64_t> PlanFaults::on_disk_change(int rank) {
+  if (plan_is_over_) return std::nullopt;
   const std::uint64_t number = ++changes_[rank];
   for (std::size_t i = 0; i < plan_.size(); ++i) {
     const Fault& fault = plan_[i];

@@ -23,6 +23,7 @@ class PlanFaults final : public FaultHook {
   // `simulation` must outlive the run.
   void watch(Simulation& simulation) { simulation_ = &simulation; }
 
+  void stop() override { plan_is_over_ = true; }
   MessageFate on_message(int from, int to, std::uint64_t bytes, std::uint64_t number) override;
   RankFate on_operation(int rank, std::uint64_t number) override;
   Time on_sleep(int rank, Time duration) override;
@@ -50,6 +51,7 @@ class PlanFaults final : public FaultHook {
   std::map<int, std::uint64_t> syncs_;
   std::map<int, std::uint64_t> changes_;
   bool disk_is_full_ = false;
+  bool plan_is_over_ = false;
 };
 
 }  // namespace ddproof::sim

@@ -1,6 +1,7 @@
 // What a Simulation does when no fiber can run and no event is left, and how it ends.
 #include <algorithm>
-#include <tuple>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "simulator/check.h"
@@ -33,7 +34,7 @@ RankWait Simulation::wait_of(const Fiber& fiber) {
                 .site = format_site(told.file, told.line),
                 .ranks = {},
                 .any = reason.any,
-                .is_meeting = told.is_meeting};
+                .meeting = told.meeting};
   if (knows_for_whom(reason)) wait.ranks = *reason.ranks;
   return wait;
 }
@@ -48,26 +49,46 @@ bool Simulation::at_quiescence() {
   const bool blocked = std::any_of(fibers_.begin(), fibers_.end(),
                                    [this](const auto& fiber) { return can_deadlock(*fiber); });
   if (blocked) {
-    if (report_.verdict == Verdict::kNone) give_deadlock_verdict();
+    if (report_.verdict == Verdict::kNone) give_stuck_verdict();
     if (interrupt_deadlocked()) return true;
     blame_deadlock();
   }
   return kill_all() || abandon_all();
 }
 
-void Simulation::give_deadlock_verdict() {
-  std::vector<const Fiber*> blocked;
-  for (const auto& fiber : fibers_) {
-    if (can_deadlock(*fiber)) blocked.push_back(fiber.get());
-  }
-  // A rank's fibers often wait for each other; those that wait for other ranks are the cause.
+// What a rank waits for. Its fibers often wait for each other; those that wait for other ranks are
+// the cause.
+std::vector<RankWait> Simulation::waits_of(const std::vector<const Fiber*>& fibers) {
+  std::vector<const Fiber*> blocked = fibers;
   std::ranges::sort(blocked, {}, [](const Fiber* fiber) {
-    return std::tuple(fiber->rank_, !knows_for_whom(*fiber->reason_), fiber->id_);
+    return std::pair(!knows_for_whom(*fiber->reason_), fiber->id_);
   });
   std::vector<RankWait> waits;
   for (const Fiber* fiber : blocked) {
-    const bool is_first = waits.empty() || waits.back().rank != fiber->rank_;
-    if (is_first || knows_for_whom(*fiber->reason_)) waits.push_back(wait_of(*fiber));
+    if (waits.empty() || knows_for_whom(*fiber->reason_)) waits.push_back(wait_of(*fiber));
+  }
+  return waits;
+}
+
+// After the faults are over it is the core's progress that is missed.
+void Simulation::give_stuck_verdict() {
+  if (faults_stopped_) {
+    std::vector<int> late;
+    std::ranges::copy_if(liveness_->core, std::back_inserter(late),
+                         [this](int rank) { return owes_progress(rank); });
+    if (!late.empty()) return give_liveness_verdict(late, true);
+  }
+  give_deadlock_verdict();
+}
+
+void Simulation::give_deadlock_verdict() {
+  std::map<int, std::vector<const Fiber*>> blocked;
+  for (const auto& fiber : fibers_) {
+    if (can_deadlock(*fiber)) blocked[fiber->rank_].push_back(fiber.get());
+  }
+  std::vector<RankWait> waits;
+  for (const auto& [rank, fibers] : blocked) {
+    for (RankWait& wait : waits_of(fibers)) waits.push_back(std::move(wait));
   }
   std::vector<std::string> fates;
   for (const RankState& state : ranks_) {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,7 @@ enum class Verdict : std::uint8_t {
   kNone,        // every main returned, threw, crashed or hung on its own account
   kDeadlock,    // at some point no fiber could ever go on
   kEventLimit,  // stopped at event_count_max: a livelock, or the limit is too low
+  kLiveness,    // ranks made no progress after the faults were over: simulator/liveness.h
 };
 
 struct Report {
@@ -39,8 +42,10 @@ struct Report {
   Verdict verdict = Verdict::kNone;
   std::string verdict_text;           // who waits for what, in which call, at which line, for whom
   std::vector<int> verdict_culprits;  // of a deadlock: see DeadlockCause
+                                      // of liveness: who made no progress
   std::vector<std::vector<int>> verdict_cores;
   FaultPlan faults_fired;  // of the plan of the run, in the order in which they took effect
+  std::map<std::string, std::uint64_t, std::less<>> probes;  // how often each was hit
   std::uint64_t digest = 0;
   Time virtual_time = 0;
   std::uint64_t messages = 0;

@@ -33,6 +33,7 @@ Simulation::Simulation(const SimulationOptions& options)
       trace_(options.trace),
       stacks_(options.stacks),
       observer_(options.observer),
+      liveness_(options.liveness),
       event_count_max_(options.event_count_max),
       patience_runs_out_(options.patience_runs_out),
       digest_(options.seed),
@@ -188,8 +189,16 @@ bool Simulation::fire_due() {
   Time time = kNever;
   if (!queue_.empty()) time = queue_.first().time;
   if (!deadlines_.empty()) time = std::min(time, deadlines_.first().time);
-  if (time != kNever || patience_runs_out_) time = std::min(time, next_patience());
-  if (time != now_ && end_this_time()) return true;
+  const bool can_happen = time != kNever || next_liveness(time) != kNever;
+  if (can_happen || patience_runs_out_) time = std::min(time, next_patience());
+  const Time check_at = next_liveness(time);
+  if (std::min(time, check_at) != now_ && end_this_time()) return true;
+  // What is due at the same time comes first: it may be the progress that is asked for.
+  if (check_at < time) {
+    now_ = check_at;
+    meet_liveness();
+    return true;
+  }
   if (time == kNever) return false;
   now_ = time;
   while (!deadlines_.empty() && deadlines_.first().time == now_) {
@@ -332,13 +341,22 @@ void Simulation::join(Fiber& fiber) {
   }
 }
 
-void Simulation::begin_operation(std::string_view what, const char* file, int line,
-                                 bool is_meeting) {
+void Simulation::begin_operation(std::string_view what, const char* file, int line, int meeting) {
   Fiber& self = *current_;
-  self.activity_ = {.what = what, .file = file, .line = line, .is_meeting = is_meeting};
+  self.activity_ = {.what = what, .file = file, .line = line, .meeting = meeting};
   const std::uint64_t number = ++state_of(self.rank_).operations;
+  state_of(self.rank_).progress_at = now_;
   record(EventKind::kActivity, self.rank_, -1, number, what);
   if (faults_ != nullptr) meet(self.rank_, faults_->on_operation(self.rank_, number));
+}
+
+void Simulation::hit(std::string_view probe) {
+  const auto found = report_.probes.find(probe);
+  if (found != report_.probes.end()) {
+    ++found->second;
+  } else {
+    report_.probes.emplace(probe, 1);
+  }
 }
 
 void Simulation::meet(int rank, RankFate fate) {
@@ -353,6 +371,16 @@ void Simulation::on_crash(std::function<void(int)> observer) {
   crash_observers_.push_back(std::move(observer));
 }
 
+// A probe for each call that the rank has entered: "crash inside reduce_scatter".
+void Simulation::note_where_it_struck(std::string_view what, int rank) {
+  for (const auto& fiber : fibers_) {
+    const bool waits = fiber->rank_ == rank && fiber->state_ == Fiber::State::kWaiting;
+    if (!waits || fiber->reason_->kind != WaitKind::kCall) continue;
+    const std::string_view call = fiber->activity_.what;
+    if (!call.empty()) hit(std::string(what).append(call.substr(0, call.find(' '))));
+  }
+}
+
 void Simulation::crash(int rank) {
   RankState& state = state_of(rank);
   touch(kEverything, Access::kWrite);
@@ -360,6 +388,7 @@ void Simulation::crash(int rank) {
   state.crashed = true;
   state.died_at = now_;
   record(EventKind::kCrash, rank);
+  note_where_it_struck("crash inside ", rank);
   for (const auto& observer : crash_observers_) observer(rank);
   bool own = false;
   for (const auto& fiber : fibers_) {
@@ -380,6 +409,7 @@ void Simulation::hang(int rank) {
   state.hung = true;
   state.died_at = now_;
   record(EventKind::kHang, rank);
+  note_where_it_struck("hang inside ", rank);
   for (const auto& fiber : fibers_) fiber->hung_ = fiber->hung_ || fiber->rank_ == rank;
   if (current_ != nullptr && current_->rank_ == rank) sleep(0);
 }

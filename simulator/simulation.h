@@ -35,6 +35,7 @@
 #include "simulator/event_queue.h"
 #include "simulator/fault.h"
 #include "simulator/fiber.h"
+#include "simulator/liveness.h"
 #include "simulator/random.h"
 #include "simulator/report.h"
 #include "simulator/run_queue.h"
@@ -53,12 +54,13 @@ struct SimulationOptions {
   int ranks = 1;
   std::uint64_t seed = 0;
   std::uint64_t event_count_max = 10'000'000'000;
-  bool patience_runs_out = false;    // true: no deadlock verdict while any deadline is left
-  Scheduler* scheduler = nullptr;    // RoundRobin
-  FaultHook* faults = nullptr;       // no faults
-  TraceSink* trace = nullptr;        // no trace
-  StackPool* stacks = nullptr;       // one of its own; pass one to reuse stacks over many runs
-  StepObserver* observer = nullptr;  // nobody
+  bool patience_runs_out = false;      // true: no deadlock verdict while any deadline is left
+  Scheduler* scheduler = nullptr;      // RoundRobin
+  FaultHook* faults = nullptr;         // no faults
+  TraceSink* trace = nullptr;          // no trace
+  StackPool* stacks = nullptr;         // one of its own; pass one to reuse stacks over many runs
+  StepObserver* observer = nullptr;    // nobody
+  const Liveness* liveness = nullptr;  // no progress is asked for
 };
 
 class Simulation {
@@ -136,12 +138,14 @@ class Simulation {
   void join(Fiber& fiber);
   // States which operation the running fiber is in: traces and verdicts print it. Asks the fault
   // hook, so it may throw RankKilled. The texts must stay valid until the next call.
-  void begin_operation(std::string_view what, const char* file, int line, bool is_meeting = false);
+  void begin_operation(std::string_view what, const char* file, int line, int meeting = 0);
   // What the running fiber is in; empty text: nothing.
   const WaitReason& operation() const { return current_->activity_; }
 
   // --- From a fiber or an action ---
 
+  // Counts that something happened that tests want to happen: see Report::probes.
+  void hit(std::string_view probe);
   // Makes a waiting fiber runnable; does nothing otherwise.
   void wake(Fiber& fiber);
   // The rank dies: observers are told, then its fibers unwind. Throws RankKilled when it is the
@@ -163,6 +167,7 @@ class Simulation {
     bool crashed = false;
     bool hung = false;
     Time died_at = 0;
+    Time progress_at = 0;  // when it last began an operation
   };
 
   RankState& state_of(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
@@ -176,6 +181,7 @@ class Simulation {
   bool fire_due();
   bool end_this_time();
   void make_ready(Fiber& fiber, Fiber::WakeUp wake_up);
+  void note_where_it_struck(std::string_view what, int rank);
   void throw_if_killed(Fiber& fiber, WaitKind kind);
   void sleep_until(Time end, const WaitReason& reason);
   void forget_for_ever(Fiber& fiber);
@@ -185,6 +191,7 @@ class Simulation {
 
   // Quiescence: quiescence.cc.
   bool at_quiescence();
+  void give_stuck_verdict();
   void give_deadlock_verdict();
   bool interrupt_deadlocked();
   void blame_deadlock();
@@ -194,13 +201,24 @@ class Simulation {
   bool can_deadlock(const Fiber& fiber) const;
   bool is_unwinding(const Fiber& fiber) const;
   static RankWait wait_of(const Fiber& fiber);
+  static std::vector<RankWait> waits_of(const std::vector<const Fiber*>& fibers);
   Report make_report();
+
+  // Liveness: liveness.cc.
+  Time next_liveness(Time next_event) const;
+  void meet_liveness();
+  void stop_faults();
+  Time due_at(int rank) const;
+  bool owes_progress(int rank) const;
+  std::vector<int> late_ranks() const;
+  void give_liveness_verdict(const std::vector<int>& late, bool nothing_can_happen);
 
   Scheduler* scheduler_;
   FaultHook* faults_;
   TraceSink* trace_;
   StackPool* stacks_;
   StepObserver* observer_;
+  const Liveness* liveness_;
   std::optional<RoundRobin> own_scheduler_;
   std::optional<StackPool> own_stacks_;
   std::uint64_t event_count_max_;
@@ -224,6 +242,8 @@ class Simulation {
   Context::Exceptions* exceptions_ = nullptr;  // of the thread that runs
   Context main_;  // run(), which is left while fibers switch from one to the next
   bool stopped_ = false;
+  bool faults_stopped_ = false;
+  Time next_check_ = kNever;  // of progress
   std::vector<RankState> ranks_;
   std::vector<std::function<void(int)>> crash_observers_;
   std::vector<std::shared_ptr<Fiber>> fibers_;     // not ended

@@ -26,8 +26,9 @@ struct WaitReason {
   int line = 0;
   const std::vector<int>* ranks = nullptr;  // the ranks that could end the wait; null: unknown
   WaitKind kind = WaitKind::kCall;
-  bool any = false;         // one of `ranks` is enough; else it takes them all
-  bool is_meeting = false;  // a call in which all ranks meet that wait in the same words
+  bool any = false;  // one of `ranks` is enough; else it takes them all
+  int meeting =
+      0;  // of so many ranks, all in this call, which they tell in the same words; 0: none
 };
 
 // A deadline is either an event of the program (a sleep, a poll), or patience: the limit of a call

@@ -205,11 +205,13 @@ class WaitGraph {
   std::vector<int> odd_ones(const std::vector<std::vector<int>>& cores) const {
     struct Meeting {
       std::set<int> here, missing;
+      std::size_t size;
     };
     std::map<std::pair<std::string, std::string>, Meeting> meetings;
     for (const Wait& wait : waits_) {
-      if (!wait.told->is_meeting) continue;
+      if (wait.told->meeting == 0) continue;
       Meeting& meeting = meetings[{wait.told->what, wait.told->site}];
+      meeting.size = static_cast<std::size_t>(wait.told->meeting);
       meeting.here.insert(ranks_[wait.node]);
       meeting.missing.insert(wait.told->ranks.begin(), wait.told->ranks.end());
     }
@@ -220,7 +222,7 @@ class WaitGraph {
     for (auto& [call, meeting] : meetings) {
       std::vector<int> missing;
       std::ranges::set_difference(meeting.missing, meeting.here, std::back_inserter(missing));
-      if (meeting.here.size() <= missing.size()) continue;
+      if (2 * meeting.here.size() <= meeting.size) continue;
       if (std::ranges::none_of(meeting.here, in_core)) continue;
       std::ranges::copy_if(missing, std::inserter(odd, odd.end()), in_core);
     }

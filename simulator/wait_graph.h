@@ -17,8 +17,8 @@ struct RankWait {
   std::string what;
   std::string site;  // "x.cc:12", or empty
   std::vector<int> ranks;
-  bool any = false;         // one of `ranks` is enough; else all of them are needed
-  bool is_meeting = false;  // all ranks that wait in the same words are in one call
+  bool any = false;  // one of `ranks` is enough; else all of them are needed
+  int meeting = 0;   // a call of so many ranks, which they tell in the same words; 0: none
 };
 
 struct DeadlockCause {

@@ -34,11 +34,12 @@ struct SimWorldOptions {
   sim::LinkClass same_node = sim::NetworkOptions{}.same_node;
   sim::LinkClass across_nodes = sim::NetworkOptions{}.across_nodes;
   Duration jitter_max{0};
-  sim::Scheduler* scheduler = nullptr;    // random walk, from the world's seed
-  sim::FaultPlan faults = {};             // the report says which took effect
-  sim::TraceSink* trace = nullptr;        // none
-  sim::StepObserver* observer = nullptr;  // none
-  sim::StackPool* stacks = nullptr;       // the run's own
+  sim::Scheduler* scheduler = nullptr;      // random walk, from the world's seed
+  sim::FaultPlan faults = {};               // the report says which took effect
+  sim::TraceSink* trace = nullptr;          // none
+  sim::StepObserver* observer = nullptr;    // none
+  const sim::Liveness* liveness = nullptr;  // no progress is asked for
+  sim::StackPool* stacks = nullptr;         // the run's own
   // An empty one of the run's own. Faults strike this disk only, not world.files in its place.
   sim::Disk* disk = nullptr;
   std::uint64_t event_count_max = sim::SimulationOptions{}.event_count_max;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "simulator/replay.h"
 #include "simulator/shrink_schedule.h"
 #include "simulator/wait_list.h"
@@ -168,6 +170,35 @@ TEST(Campaign, PrintsTheLineThatReplaysAFailure) {
             "schedule s1.3.4..f2438fc9");
   Replay replay(parse_schedule("s1.3.4..f2438fc9"));
   EXPECT_EQ(program({.seed = 3, .scheduler = &replay}).failure, "deadlock");
+}
+
+// A rank hits "late" in one schedule of two, and never "never".
+Program with_probes() {
+  return [](const RunSettings& settings) {
+    Simulation simulation({.ranks = 2, .seed = settings.seed, .scheduler = settings.scheduler});
+    bool is_first = true;
+    for (int rank = 0; rank < 2; ++rank) {
+      simulation.spawn(rank, "main", [&, rank] {
+        simulation.hit("ran");
+        if (std::exchange(is_first, false) && rank == 1) simulation.hit("late");
+      });
+    }
+    return RunResult{simulation.run(), ""};
+  };
+}
+
+TEST(Campaign, CountsProbesAndNamesThoseThatNoRunHit) {
+  CampaignOptions options{.strategy = Strategy::kRandomWalk, .runs = 50};
+  options.probes = {"ran", "late"};
+  const CampaignResult hit = run_campaign(with_probes(), options);
+  EXPECT_EQ(hit.missed, "");
+  EXPECT_EQ(hit.probes.at("ran"), 100u);
+  EXPECT_GT(hit.probes.at("late"), 0u);
+  EXPECT_LT(hit.probes.at("late"), 50u);
+  options.probes = {"never", "ran", "not once"};
+  const CampaignResult missed = run_campaign(with_probes(), options);
+  EXPECT_EQ(missed.missed, "no run hit the probe \"never\", \"not once\"");
+  EXPECT_EQ(to_string(missed).find("failed: no run hit the probe \"never\", \"not once\"; "), 0u);
 }
 
 TEST(Campaign, GivesTheSameResultForTheSameSeed) {
