@@ -2,18 +2,33 @@
 
 #include "backends/api/check.h"
 #include "backends/checked/checked_process_group.h"
+#include "backends/recorder/recorded_process_group.h"
 
 namespace ddproof {
 
 #ifdef DDPROOF_WITH_GLOO
 
+namespace {
+
+void run_recorded(RankContext& rank, const std::function<void(RankContext&)>& body,
+                  std::vector<FlightRecorder>* recorders) {
+  if (recorders == nullptr) return body(rank);
+  const auto number = static_cast<std::size_t>(rank.group.rank());
+  RecordedProcessGroup group(rank.group, rank.runtime, recorders->at(number));
+  RankContext recorded{group, rank.runtime};
+  body(recorded);
+}
+
+}  // namespace
+
 sim::Report run_simulated_world(const SimWorldOptions& options,
-                                const std::function<void(RankContext&)>& body) {
-  if (!options.world.checked) return run_sim_world(options, body);
-  return run_sim_world(options, [&body](RankContext& context) {
+                                const std::function<void(RankContext&)>& body,
+                                std::vector<FlightRecorder>* recorders) {
+  return run_sim_world(options, [&](RankContext& context) {
+    if (!options.world.checked) return run_recorded(context, body, recorders);
     CheckedProcessGroup group(context.group, context.runtime);
     RankContext checked{group, context.runtime};
-    body(checked);
+    run_recorded(checked, body, recorders);
   });
 }
 
@@ -25,7 +40,8 @@ void meet_fate(Runtime& runtime, sim::RankFate fate) {
 
 #else
 
-sim::Report run_simulated_world(const SimWorldOptions&, const std::function<void(RankContext&)>&) {
+sim::Report run_simulated_world(const SimWorldOptions&, const std::function<void(RankContext&)>&,
+                                std::vector<FlightRecorder>*) {
   throw ConfigError("backend sim: built without Gloo (DDPROOF_WITH_GLOO=OFF)");
 }
 

@@ -5,16 +5,20 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
+#include "backends/recorder/flight_recorder.h"
 #include "backends/sim/sim_world.h"
 
 namespace ddproof {
 
 // run_sim_world(), whose groups compare every rank's calls where options.world says `checked`: what
-// the backend "sim" of make_backend() runs.
+// the backend "sim" of make_backend() runs. Each rank's calls go into `recorders`, one for each
+// rank; null: they are not kept.
 // Throws ConfigError for options that describe no world, and when this build lacks the backend.
 sim::Report run_simulated_world(const SimWorldOptions& options,
-                                const std::function<void(RankContext&)>& body);
+                                const std::function<void(RankContext&)>& body,
+                                std::vector<FlightRecorder>* recorders = nullptr);
 
 // The calling task's rank crashes or hangs here, by its program's own choice; at kLives nothing
 // happens. Requires: `runtime` is a rank's of run_simulated_world().
