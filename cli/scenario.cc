@@ -34,6 +34,7 @@ struct ScenarioFlags {
   std::string trace;
   std::string log;
   std::string shrunk;
+  std::string flight_recorder;
 };
 
 sim::FaultPlan parse_faults(const std::string& text) {
@@ -47,7 +48,8 @@ sim::FaultPlan parse_faults(const std::string& text) {
 // What is said of one run or one world makes no sense for several.
 void require_one_file(const Arguments& arguments, const ScenarioFlags& flags) {
   if (flags.files.size() == 1) return;
-  for (const char* name : {"--schedule", "--faults", "--trace", "--log", "--shrink"}) {
+  for (const char* name :
+       {"--schedule", "--faults", "--trace", "--log", "--shrink", "--flight-recorder"}) {
     if (!arguments.given(name)) continue;
     throw ConfigError(std::string(name) + " takes one scenario file, " +
                       std::to_string(flags.files.size()) + " are given");
@@ -69,6 +71,10 @@ bool parse(CommandContext& context, ScenarioFlags& flags) {
   arguments.text("--trace", flags.trace, "write the told run as a Chrome trace, for Perfetto");
   arguments.text("--log", flags.log, "write the told run's events, one a line, for ddproof diff");
   arguments.text("--shrink", flags.shrunk, "write the scenario of a failure here, made small");
+  arguments.text(
+      "--flight-recorder", flags.flight_recorder,
+      "write each rank's last calls in the told run as DIR/rank_N.json, with the names of "
+      "PyTorch's flight recorder");
   arguments.rest("files", flags.files, "the files, after all flags");
   if (!arguments.parse(context.arguments, context.out)) return false;
   if (flags.files.empty()) throw ConfigError("no file is given; pass one scenario file or more");
@@ -153,6 +159,16 @@ void shrink(const std::string& text, const Scenario& what, const ScenarioResult&
   print_text(flags.shrunk, shrunk.scenario, shrunk.result, flags.explain, context.out);
 }
 
+void write_flight_recorders(const std::vector<FlightRecorder>& recorders, FileSystem& files,
+                            const std::string& folder) {
+  files.make_directory(folder);
+  for (std::size_t rank = 0; rank < recorders.size(); ++rank) {
+    OutputFile file(files, folder + "/rank_" + std::to_string(rank) + ".json");
+    file.stream() << recorders[rank].to_json();
+    file.close();
+  }
+}
+
 }  // namespace
 
 int scenario_command(CommandContext& context) {
@@ -167,8 +183,10 @@ int scenario_command(CommandContext& context) {
     if (flags.faults) replace_faults(scenarios.back(), *flags.faults);
   }
   RunFiles run_files(flags, context.runtime.files());
-  const ExploreOptions options{
-      .seed = flags.seed, .stories = flags.explain, .trace = run_files.sink()};
+  const ExploreOptions options{.seed = flags.seed,
+                               .stories = flags.explain,
+                               .records = !flags.flight_recorder.empty(),
+                               .trace = run_files.sink()};
   bool all_hold = true;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     const ScenarioResult result = flags.schedule
@@ -179,6 +197,9 @@ int scenario_command(CommandContext& context) {
     print(flags.files[i], scenarios[i], result, flags.explain, context.out);
     if (!flags.shrunk.empty()) shrink(texts[i], scenarios[i], result, flags, context);
     context.out.flush();
+    if (!flags.flight_recorder.empty()) {
+      write_flight_recorders(result.told.recorders, context.runtime.files(), flags.flight_recorder);
+    }
   }
   run_files.close();
   return all_hold ? kExitHolds : kExitFailed;

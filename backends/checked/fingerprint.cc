@@ -101,7 +101,9 @@ Disagreement divide_ranks(const std::vector<std::string>& texts) {
     message += list_of(disagreement.odd_ones) + " differ" +
                (disagreement.odd_ones.size() == 1 ? "s" : "") + " from the majority; ";
   }
-  message += "make every rank call the same, in the same order";
+  message += disagreement.sides.size() > 1
+                 ? "make every rank call the same, in the same order"
+                 : "these are the same, so a message of the comparison was damaged on its way";
   throw CommError(CommErrorKind::kMismatch, message, disagreement.odd_ones);
 }
 

@@ -15,8 +15,6 @@
 namespace ddproof::scenario {
 namespace {
 
-constexpr std::size_t kOutcomes = static_cast<std::size_t>(Outcome::kLivelock) + 1;
-
 // What the same schedule shows under one more plan of faults.
 void merge(sim::CampaignResult& total, const sim::CampaignResult& more) {
   if (total.runs == 0) {
@@ -49,7 +47,7 @@ class Exploration {
  public:
   Exploration(const Scenario& scenario, const ExploreOptions& options)
       : scenario_(scenario), options_(options) {
-    result_.outcomes.resize(kOutcomes);
+    result_.outcomes.resize(kOutcomeCount);
     result_.faults_struck.resize(sim::kFaultKindCount);
     for (const sim::CampaignOptions& schedule : scenario.schedules) {
       result_.explored.push_back({schedule.strategy, {}});
@@ -58,7 +56,8 @@ class Exploration {
 
   ScenarioResult explore() {
     explore_all();
-    const bool is_watched = options_.stories || options_.trace != nullptr;
+    if (result_.wrong.empty()) result_.wrong = sim::missed_probes(scenario_.probes, result_.probes);
+    const bool is_watched = options_.stories || options_.records || options_.trace != nullptr;
     if (is_watched && !result_.recorded) {
       const std::string wrong = result_.wrong;
       const std::uint64_t digest = result_.told.report.digest;
@@ -74,9 +73,9 @@ class Exploration {
   // Runs a schedule, watched. Throws sim::ScheduleError when the run has other choices.
   void tell(const sim::Schedule& schedule, const sim::FaultPlan& faults) {
     sim::Replay replay(schedule);
-    result_.told =
-        run_once(scenario_, {.seed = schedule.seed, .scheduler = &replay, .trace = options_.trace},
-                 {.faults = faults, .stacks = &stacks_, .stories = options_.stories});
+    result_.told = run_once(
+        scenario_, {.seed = schedule.seed, .scheduler = &replay, .trace = options_.trace},
+        {.faults = faults, .stacks = &stacks_, .stories = options_.stories, .records = true});
     replay.check();
     result_.wrong = result_.told.wrong;
     result_.faults = faults;
@@ -173,6 +172,7 @@ class Exploration {
     recorded.scheduler = &recorder;
     Run run = run_once(scenario_, recorded, {.faults = faults, .stacks = &stacks_});
     if (!is_found_) {  // what follows only shrinks the schedule
+      for (const auto& [probe, hits] : run.report.probes) result_.probes[probe] += hits;
       ++result_.outcomes[static_cast<std::size_t>(run.verdict.outcome)];
       for (const sim::Fault& fault : run.report.faults_fired) {
         ++result_.faults_struck[static_cast<std::size_t>(fault.kind)];

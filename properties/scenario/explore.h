@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +21,8 @@ namespace ddproof::scenario {
 struct ExploreOptions {
   std::uint64_t seed = 0;           // of the first run of each schedule
   bool stories = false;             // of the run that is told: keep what each rank did
+  bool records = false;             // of the run that is told: keep each rank's last calls, which
+                                    // are always kept of one that is not as expected
   sim::TraceSink* trace = nullptr;  // of the run that is told
 };
 
@@ -38,6 +42,7 @@ struct ScenarioResult {
   std::uint64_t runs = 0;                    // that were made, but for those of shrinking
   std::vector<std::uint64_t> outcomes;       // runs, by Outcome
   std::vector<std::uint64_t> faults_struck;  // by sim::FaultKind, over all runs
+  std::map<std::string, std::uint64_t, std::less<>> probes;  // hits, over all runs
   std::vector<Explored> explored;
 };
 

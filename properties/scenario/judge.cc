@@ -93,6 +93,9 @@ Verdict judge(const sim::Report& report, const std::vector<std::optional<std::ui
   if (report.verdict == sim::Verdict::kEventLimit) {
     return {Outcome::kLivelock, {}, report.verdict_text};
   }
+  if (report.verdict == sim::Verdict::kLiveness) {
+    return {Outcome::kLiveness, report.verdict_culprits, report.verdict_text};
+  }
   std::vector<RankError> errors;
   for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
     const std::exception_ptr& error = report.ranks[rank].error;

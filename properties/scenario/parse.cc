@@ -121,6 +121,21 @@ void parse_faults(JsonObject& top, Scenario& scenario) {
   }
 }
 
+void parse_liveness(JsonObject& top, Scenario& scenario) {
+  const auto node = top.find("liveness");
+  if (!node) return;
+  JsonObject object(*node);
+  sim::Liveness& liveness = scenario.liveness.emplace();
+  liveness.faults_stop = object.require("faults_stop").duration().count();
+  const JsonNode within = object.require("within");
+  liveness.within = parse_timeout(within).count();
+  const auto core = object.find("core");
+  const RankSet ranks = core ? parse_set(*core, scenario.world_size, "rank")
+                             : RankSet::parse("*", scenario.world_size, "rank");
+  for (const std::int64_t rank : ranks.numbers()) liveness.core.push_back(static_cast<int>(rank));
+  object.finish();
+}
+
 // "*" stands for the ranks that no other program names.
 void parse_programs(JsonObject& top, Scenario& scenario) {
   JsonObject programs(top.require("programs"));
@@ -197,7 +212,8 @@ void parse_expectation(JsonObject& top, Scenario& scenario) {
 
 // Of all that decides what a run does, however it is laid out in the file. Sites name the file.
 std::uint64_t digest_of_run(Json document, const std::string& file) {
-  for (const char* key : {"fact", "source", "schedules", "faults", "drawn_faults", "expect"}) {
+  for (const char* key :
+       {"fact", "source", "schedules", "faults", "drawn_faults", "expect", "probes"}) {
     document.erase(key);
   }
   return digest_of(document.dump(-1, ' ', true, Json::error_handler_t::replace), digest_of(file));
@@ -232,9 +248,13 @@ Scenario parse_scenario(std::string_view text, const std::string& file) {
   }
   parse_network(top, scenario);
   parse_faults(top, scenario);
+  parse_liveness(top, scenario);
   parse_schedules(top, scenario);
   parse_programs(top, scenario);
   parse_expectation(top, scenario);
+  if (const auto probes = top.find("probes")) {
+    for (const JsonNode& probe : probes->elements()) scenario.probes.push_back(probe.text());
+  }
   top.finish();
   require_few_steps(*top.find("programs"), scenario);
   scenario.digest = digest_of_run(document, scenario.file);

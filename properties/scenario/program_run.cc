@@ -70,13 +70,31 @@ class Scoped {
   T before_;
 };
 
+class InGuard {
+ public:
+  InGuard(std::set<int>& ranks, int rank) : ranks_(ranks), rank_(rank) { ranks_.insert(rank); }
+  ~InGuard() { ranks_.erase(rank_); }
+  InGuard(const InGuard&) = delete;
+  InGuard& operator=(const InGuard&) = delete;
+
+ private:
+  std::set<int>& ranks_;
+  int rank_;
+};
+
 }  // namespace
 
 ProgramRun::ProgramRun(SharedRun& shared, RankContext& rank)
     : shared_(shared), rank_(rank), number_(rank.group.rank()) {}
 
 void ProgramRun::run() {
-  run_steps(shared_.scenario.program_of(number_));
+  try {
+    run_steps(shared_.scenario.program_of(number_));
+  } catch (const CommError& error) {
+    const bool is_timeout = error.kind() == CommErrorKind::kTimeout;
+    if (is_timeout && !shared_.in_guard.empty()) rank_.runtime.hit(kTimeoutBesideGuard);
+    throw;
+  }
   if (training_) shared_.digests[static_cast<std::size_t>(number_)] = training_->digest();
 }
 
@@ -144,6 +162,7 @@ ProgramRun::Flow ProgramRun::act(const Step&, const GuardStep& guard) {
     ++shared_.guarded_works;
     if (!guard.failure.empty()) throw std::runtime_error(guard.failure);
   };
+  const InGuard in_guard(shared_.in_guard, number_);
   const GuardContext context{&rank_.group, shared_.scenario.local_rank(number_)};
   main_process_first(
       context, guard.scope, work, [] {}, site_of(guard.site));
@@ -157,6 +176,9 @@ ProgramRun::Flow ProgramRun::act(const Step& step, const SamplerStep& sampler) {
                             .shuffle = sampler.shuffle,
                             .seed = sampler.seed,
                             .drop_last = sampler.drop_last});
+  if (sampler.length < rank_.group.size() && !sampler.drop_last) {
+    rank_.runtime.hit(kMoreRanksThanSamples);
+  }
   drawn.set_epoch(sampler.epoch);
   const IndexList samples = drawn.indices(sampler.position);
   if (sampler.expect && samples.to_vector() != *sampler.expect) {

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/api/backend.h"
@@ -17,6 +19,11 @@
 #include "simulator/fault.h"
 
 namespace ddproof::scenario {
+
+// Probes of Runtime::hit().
+inline constexpr std::string_view kMoreRanksThanSamples = "padding with more ranks than samples";
+inline constexpr std::string_view kTimeoutBesideGuard =
+    "timeout while another rank is in the guard";
 
 // A step's result is not what the scenario expects of it.
 class WrongResult : public std::runtime_error {
@@ -38,6 +45,7 @@ struct SharedRun {
   std::vector<RankStory> stories;
   std::vector<std::optional<std::uint64_t>> digests;  // of the models of ranks that trained
   std::int64_t guarded_works = 0;
+  std::set<int> in_guard;  // ranks
 };
 
 class ProgramRun {

@@ -5,9 +5,9 @@
 namespace ddproof::scenario {
 
 const std::vector<std::string>& outcome_names() {
-  static const std::vector<std::string> names = {"passes",       "deadlock",   "mismatch",
-                                                 "timeout",      "lost rank",  "error",
-                                                 "wrong result", "divergence", "livelock"};
+  static const std::vector<std::string> names = {
+      "passes", "deadlock",     "mismatch",   "timeout",  "lost rank",
+      "error",  "wrong result", "divergence", "livelock", "liveness"};
   return names;
 }
 

@@ -17,6 +17,7 @@
 #include "reference/launch/main_process_first.h"
 #include "simulator/campaign.h"
 #include "simulator/fault_plan.h"
+#include "simulator/liveness.h"
 #include "simulator/network.h"
 
 namespace ddproof::scenario {
@@ -135,7 +136,10 @@ enum class Outcome : std::uint8_t {
   kWrongResult,  // a step's result is not what it expects
   kDivergence,   // ranks that trained hold different parameters
   kLivelock,     // the event limit was reached
+  kLiveness,     // ranks made no progress once the faults were over
 };
+
+inline constexpr std::size_t kOutcomeCount = static_cast<std::size_t>(Outcome::kLiveness) + 1;
 
 // "passes", "lost rank", ...; all of them, by number.
 const std::vector<std::string>& outcome_names();
@@ -167,12 +171,14 @@ struct Scenario {
   bool timeouts_end_deadlocks = false;
   sim::LinkClass same_node;
   sim::LinkClass across_nodes;
-  sim::FaultPlan faults;                        // of every run
-  std::optional<RankSet> drawn_faults;          // seeds; more faults, drawn anew for each of them
+  sim::FaultPlan faults;                // of every run
+  std::optional<RankSet> drawn_faults;  // seeds; more faults, drawn anew for each of them
+  std::optional<sim::Liveness> liveness;
   std::vector<sim::CampaignOptions> schedules;  // their seeds count from 0
   std::vector<Program> programs;                // no rank is in two
   Expectation expect;
-  std::uint64_t digest = 0;  // of all that a run depends on, but for faults and schedules
+  std::vector<std::string> probes;  // each must be hit in one run or more
+  std::uint64_t digest = 0;         // of all that a run depends on, but for faults and schedules
 
   int local_rank(int rank) const { return ranks_per_node == 0 ? rank : rank % ranks_per_node; }
   int nodes() const {

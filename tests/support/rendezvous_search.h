@@ -36,8 +36,8 @@ class MeetSearch {
 
   // In which nothing can happen any more.
   const std::set<MeetState>& ends() const { return ends_; }
-  // The members outside of the majority, by their ranks in the group, for each meeting whose contents
-  // differ in some run; a pair has none.
+  // The members outside of the majority, by their ranks in the group, for each meeting whose
+  // contents differ in some run; a pair has none.
   const std::set<RankMask>& mismatches() const { return mismatches_; }
 
   // --- What holds in an end ---

@@ -54,8 +54,10 @@ TEST_F(ScenarioCommand, EndsWithOneWhenOneExpectationIsWrong) {
   const CommandResult both = run({"--seed", "7", bad, good});
   EXPECT_EQ(both.status, kExitFailed);
   EXPECT_NE(both.out.find("FAILED " + bad + ": a lone barrier\n"), std::string::npos) << both.out;
-  EXPECT_NE(both.out.find("  expected passes, saw mismatch\n  replay: ddproof scenario --explain "
-                          "--schedule r1."),
+  EXPECT_NE(both.out.find("  expected passes, saw mismatch\n  last calls of rank 0: "),
+            std::string::npos)
+      << both.out;
+  EXPECT_NE(both.out.find("\n  replay: ddproof scenario --explain --schedule r1."),
             std::string::npos)
       << both.out;
   EXPECT_NE(both.out.find("holds  " + good), std::string::npos) << both.out;
@@ -78,6 +80,25 @@ TEST_F(ScenarioCommand, ExplainTellsWhatEachRankDidInVirtualTime) {
                 "  rank 1 on node 1\n"
                 "          0 ns  repeat 1 times: failed at 3 ms\n"
                 "          0 ns    barrier: deadlock at 3 ms\n");
+}
+
+TEST_F(ScenarioCommand, WritesTheLastCallsOfEachRank) {
+  const std::string path = file("x.json", lone_barrier(R"({"outcome": "mismatch"})"));
+  const std::string dumps = folder_.path() + "/dumps";
+  EXPECT_EQ(run({"--flight-recorder", dumps, path}).status, kExitHolds);
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto json =
+        nlohmann::json::parse(std::ifstream(dumps + "/rank_" + std::to_string(rank) + ".json"));
+    EXPECT_EQ(json.at("entries").at(0).at("collective_seq_id"), 1);
+    EXPECT_EQ(json.at("entries").at(0).at("state"), "started");
+  }
+}
+
+TEST_F(ScenarioCommand, AFailureShowsTheLastCallsOfEachRank) {
+  const std::string path = file("x.json", lone_barrier(R"({"outcome": "passes"})"));
+  const std::string out = run({path}).out;
+  EXPECT_NE(out.find("  last calls of rank 0: "), std::string::npos) << out;
+  EXPECT_NE(out.find(": started, failed\n  last calls of rank 1: "), std::string::npos) << out;
 }
 
 TEST_F(ScenarioCommand, JsonHasWhatTheTextSays) {

@@ -64,6 +64,18 @@ std::string refusal(const std::string& recorded) {
   return "accepted";
 }
 
+TEST(ScenarioProbes, AreCountedAndThoseThatNoRunHitAreNamed) {
+  const std::string few = R"("programs": {"*": [{"do": "sampler", "length": 2}]}, )"
+                          R"("expect": {"outcome": "passes"}, "probes": [)";
+  const auto with = [&](const std::string& probes) {
+    return explore(R"({"fact": "x", "world_size": 3, )" + few + probes + "]}");
+  };
+  EXPECT_EQ(with(R"("padding with more ranks than samples")").wrong, "");
+  const ScenarioResult missed = with(R"("padding with more ranks than samples", "x")");
+  EXPECT_EQ(missed.wrong, "no run hit the probe \"x\"");
+  EXPECT_EQ(missed.probes.at("padding with more ranks than samples"), 3u);
+}
+
 class ScenarioExplore : public ::testing::Test {
  protected:
   std::string write(const std::string& name, const std::string& text) {

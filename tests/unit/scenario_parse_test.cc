@@ -83,7 +83,7 @@ TEST(ScenarioFile, WithAnUnknownNameIsRefusedWithTheNearest) {
   EXPECT_EQ(refusal(with(R"("programs": {"*": []}, "time_out": "1 s")")),
             "x.json: time_out is not known; allowed: fact, source, world_size, ranks_per_node, "
             "timeout, event_limit, checked, timeouts_end_deadlocks, network, drawn_faults, faults, "
-            "schedules, programs, expect; did you mean \"timeout\"?");
+            "liveness, schedules, programs, expect, probes; did you mean \"timeout\"?");
   EXPECT_EQ(refusal(program(R"({"do": "barrier", "labl": "x"})")),
             "x.json: programs.\"*\"[0].labl is not known; allowed: do, label, timeout, at; did you "
             "mean \"label\"?");
@@ -162,6 +162,26 @@ TEST(ScenarioFile, WithAFaultThatCannotBeIsRefused) {
       "x.json: faults[0] is no fault: fault \"crash rank=2\": expected \"operation=NUMBER\" at "
       "its end; the form is \"crash rank=RANK operation=NUMBER\"");
   EXPECT_TRUE(fault("crash rank=9 operation=1").starts_with("x.json: faults[0] is no fault: "));
+}
+
+TEST(ScenarioFile, MayAskForProgressOnceTheFaultsAreOver) {
+  const auto liveness = [](const std::string& members) {
+    return R"({"fact": "x", "world_size": 4, "liveness": {)" + members +
+           R"(}, "programs": {"*": []}, "expect": {"outcome": "passes"}})";
+  };
+  const Scenario all =
+      parse_scenario(liveness(R"("faults_stop": "1 s", "within": "2 s")"), "x.json");
+  EXPECT_EQ(all.liveness->faults_stop, 1'000'000'000);
+  EXPECT_EQ(all.liveness->within, 2'000'000'000);
+  EXPECT_EQ(all.liveness->core, (std::vector<int>{0, 1, 2, 3}));
+  const Scenario some = parse_scenario(
+      liveness(R"("faults_stop": "1 s", "within": "2 s", "core": "3,0-1")"), "x.json");
+  EXPECT_EQ(some.liveness->core, (std::vector<int>{0, 1, 3}));
+  for (const std::string wrong :
+       {R"("faults_stop": "1 s")", R"("within": "1 s")", R"("faults_stop": "1 s", "within": "0 s")",
+        R"("faults_stop": "1 s", "within": "1 s", "core": "4")"}) {
+    EXPECT_THROW(parse_scenario(liveness(wrong), "x.json"), ConfigError) << wrong;
+  }
 }
 
 TEST(ScenarioFile, WithRanksOutOfPlaceIsRefused) {

@@ -255,9 +255,10 @@ TEST(SimTransport, AReceiveFromAnyThatNobodyEndsNamesAllThatCould) {
     int value = 0;
     if (context->rank == 0) receive_from_any(context, {1, 2}, &value);
   });
-  EXPECT_EQ(report.verdict_text,
-            "deadlock at t=0 ns: rank 0 waits in recv for any of ranks 1, 2; rank 1 has returned; rank 2 "
-            "has returned");
+  EXPECT_EQ(
+      report.verdict_text,
+      "deadlock at t=0 ns: rank 0 waits in recv for any of ranks 1, 2; rank 1 has returned; rank 2 "
+      "has returned");
 }
 
 TEST(SimTransport, SendsAreRendezvousSoCrossedSendsDeadlock) {
