@@ -11,6 +11,7 @@
 #include "backends/api/suggest.h"
 #include "backends/local/os_descriptors.h"
 #include "backends/local/os_runtime.h"
+#include "backends/local/os_signals.h"
 #include "cli/subcommand.h"
 
 namespace ddproof {
@@ -100,6 +101,7 @@ int run_program(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   ddproof::open_standard_descriptors();
+  ddproof::make_file_size_limit_an_error();
   const int status = ddproof::run_program({argv + (argc > 0 ? 1 : 0), argv + argc});
   if (std::cout.flush()) return status;
   std::cerr << "ddproof: the output could not be written (is the disk full?)\n";
