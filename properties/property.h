@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "backends/api/backend.h"
+#include "backends/api/error.h"
 #include "backends/api/runtime.h"
 
 namespace ddproof {
@@ -75,16 +76,21 @@ PropertyResult run_property(const std::string& name, const DrawAndCheck& draw_an
 
 }  // namespace internal
 
-// `runtime` is asked for the time only.
+// `runtime` is asked for the time only. Throws the ResourceError of a check: a machine that lacks
+// memory or descriptors says nothing about the property.
 template <class Case>
 PropertyResult run_property(const Property<Case>& property, const PropertyOptions& options,
                             Runtime& runtime) {
-  const auto draw_and_check = [&property](std::vector<std::string>& classes) {
+  std::exception_ptr out_of_resources;
+  const auto draw_and_check = [&](std::vector<std::string>& classes) -> std::string {
     const Case drawn = *property.cases;
     classes = property.classes(drawn);
+    if (out_of_resources) return "";
     std::string wrong;
     try {
       wrong = property.check(drawn);
+    } catch (const ResourceError&) {
+      out_of_resources = std::current_exception();
     } catch (const std::exception& e) {
       wrong = std::string("threw: ") + e.what();
     } catch (...) {
@@ -92,7 +98,9 @@ PropertyResult run_property(const Property<Case>& property, const PropertyOption
     }
     return wrong.empty() ? "" : property.describe(drawn) + "\n  " + wrong;
   };
-  return internal::run_property(property.name, draw_and_check, options, runtime);
+  PropertyResult result = internal::run_property(property.name, draw_and_check, options, runtime);
+  if (out_of_resources) std::rethrow_exception(out_of_resources);
+  return result;
 }
 
 }  // namespace ddproof

@@ -78,6 +78,13 @@ TEST(PropertyRun, RepeatsTheSameCasesFromTheSameSeed) {
   EXPECT_NE(drawn[0], drawn[2]);
 }
 
+TEST(PropertyRun, AMachineWithoutResourcesIsNoFailure) {
+  OsRuntime runtime;
+  Property<int> property = below(1000);
+  property.check = [](int) -> std::string { throw ResourceError("no descriptors left"); };
+  EXPECT_THROW(run_property(property, {.seed = 5, .cases = 50}, runtime), ResourceError);
+}
+
 TEST(PropertyRun, CountsOneCaseInTheSingular) {
   EXPECT_EQ(describe({.name = "x", .holds = true, .cases = 1, .seed = 9}),
             "holds  x: 1 case in 0.00 s, seed 9");
