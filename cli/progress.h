@@ -1,4 +1,5 @@
-// A progress line: redrawn in place on a terminal, silent in a pipe.
+// How far a run is: a bar that is redrawn in place on a terminal, a line from time to time where
+// somebody watches through a pipe, else silence.
 #pragma once
 
 #include <ostream>
@@ -8,24 +9,27 @@
 
 namespace ddproof {
 
+enum class ProgressStyle { kSilent, kLines, kBar };
+
 class Progress {
  public:
-  // Draws only when `on_terminal`, at most every kRedraw, and always the last state.
-  Progress(std::ostream& out, bool on_terminal) : out_(out), on_terminal_(on_terminal) {}
+  // A bar is drawn at most every kRedraw, a line at most every kLine; both show the last state.
+  Progress(std::ostream& out, ProgressStyle style) : out_(out), style_(style) {}
   ~Progress() { clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   // `text` follows a bar filled done/total. `now` is the caller's clock.
   void show(std::int64_t done, std::int64_t total, const std::string& text, TimePoint now);
-  // Takes the line away, so that other output may follow.
+  // Takes a bar away, so that other output may follow.
   void clear();
 
- private:
   static constexpr Duration kRedraw = std::chrono::milliseconds(100);
+  static constexpr Duration kLine = std::chrono::seconds(1);
 
+ private:
   std::ostream& out_;
-  bool on_terminal_;
+  ProgressStyle style_;
   bool drawn_ = false;
   TimePoint last_{0};
 };

@@ -1,4 +1,6 @@
 // ddproof run: starts a program as N ranks on this machine. Flags and variables as torchrun's.
+#include <unistd.h>
+
 #include <cmath>
 
 #include "backends/api/error.h"
@@ -36,6 +38,7 @@ int run_command(CommandContext& context) {
   }
   if (standalone) options.master_port = 0;
   options.grace = std::chrono::nanoseconds(std::llround(grace_seconds * 1e9));
+  options.on_terminal = isatty(STDERR_FILENO) == 1;
   OsProcesses processes(context.runtime);
   return launch(options, context.runtime, processes);
 }

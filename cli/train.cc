@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <utility>
 
 #include "backends/registry/registry.h"
@@ -18,6 +19,7 @@
 #include "cli/subcommand.h"
 #include "reference/data/data_loader.h"
 #include "reference/launch/environment.h"
+#include "reference/launch/launcher.h"
 #include "reference/launch/rendezvous.h"
 
 namespace ddproof {
@@ -92,12 +94,20 @@ std::optional<TrainCommand> parse(CommandContext& context) {
   return command;
 }
 
+ProgressStyle progress_style(const CommandContext& context) {
+  if (isatty(STDERR_FILENO) == 1) return ProgressStyle::kBar;
+  const bool is_watched = context.runtime.environment().get(kProgressVariable) == "lines";
+  return is_watched ? ProgressStyle::kLines : ProgressStyle::kSilent;
+}
+
 // Rank 0's: shows progress and writes the metrics file.
 class Reporter : public TrainObserver {
  public:
   Reporter(const TrainCommand& command, CommandContext& context)
-      : context_(context), progress_(context.err, isatty(STDERR_FILENO) == 1) {
-    if (!command.metrics.empty()) open_metrics(command);
+      : context_(context), progress_(context.err, progress_style(context)), path_(command.metrics) {
+    if (command.metrics.empty()) return;
+    earlier_ = earlier_metrics(command);
+    if (earlier_.empty()) metrics_ = context_.runtime.files().create(command.metrics);
   }
 
   void on_step(const StepRecord& record) override {
@@ -105,6 +115,7 @@ class Reporter : public TrainObserver {
                    fmt::format("step {}/{}  epoch {}  loss {:.4f}", record.step, record.steps,
                                record.epoch, record.metrics.loss()),
                    context_.runtime.now());
+    if (!earlier_.empty()) go_on_with_metrics(record.step);
     if (!metrics_) return;
     const nlohmann::ordered_json line = {
         {"step", record.step},
@@ -125,19 +136,29 @@ class Reporter : public TrainObserver {
   void finish() { progress_.clear(); }
 
  private:
-  // A resumed run adds to what its file has.
-  void open_metrics(const TrainCommand& command) {
+  std::string earlier_metrics(const TrainCommand& command) {
     FileSystem& files = context_.runtime.files();
-    std::vector<std::byte> earlier;
-    if (command.train.resume && files.exists(command.metrics)) {
-      earlier = read_file(files, command.metrics);
+    if (!command.train.resume || !files.exists(command.metrics)) return "";
+    const std::vector<std::byte> bytes = read_file(files, command.metrics);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
+  // A resumed run adds to what its file has, less the steps that it makes again and a torn line.
+  void go_on_with_metrics(std::int64_t first_step) {
+    std::istringstream lines(std::exchange(earlier_, ""));
+    std::string kept;
+    for (std::string line; std::getline(lines, line);) {
+      const auto json = nlohmann::json::parse(line, nullptr, false);
+      if (json.is_object() && json.value("step", first_step) < first_step) kept += line + "\n";
     }
-    metrics_ = files.create(command.metrics);
-    metrics_->append(earlier);
+    metrics_ = context_.runtime.files().create(path_);
+    metrics_->append(std::as_bytes(std::span(kept)));
   }
 
   CommandContext& context_;
   Progress progress_;
+  std::string path_;     // of the metrics
+  std::string earlier_;  // what the file held, until the first step
   std::unique_ptr<File> metrics_;
 };
 
@@ -209,8 +230,10 @@ class TrainProgram {
         environment_(read_launch_environment(context.runtime.environment())) {}
 
   std::optional<Outcome> run() {
+    validate(command_.train);
     const std::unique_ptr<Backend> backend = make_backend(command_.backend);
     const int world_size = decide_world_size(*backend);
+    if (launched(*backend)) require_our_store(environment_);
     if (command_.global_batch_size > 0) {
       command_.train.batch_size = local_batch_size(command_.global_batch_size, world_size);
     }

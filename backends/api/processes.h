@@ -34,11 +34,11 @@ enum class Stream : std::uint8_t { kOut, kErr };
 
 struct ProcessEvent {
   enum class Kind : std::uint8_t {
-    kOutput,      // `process` wrote `bytes` to `stream`
-    kEnd,         // `process` ended with `end`; all it wrote was given before
-    kSignal,      // we were sent `signal`: one of SIGTERM, SIGINT, SIGHUP, SIGQUIT that was not
-                  // ignored when the object was made
-    kFlushed,     // all that write() was given has gone out, or is dropped
+    kOutput,   // `process` wrote `bytes` to `stream`
+    kEnd,      // `process` ended with `end`; all it wrote was given before
+    kSignal,   // we were sent `signal`: one of SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2
+               // that was not ignored when the object was made
+    kFlushed,  // all that write() was given has gone out, or is dropped
     kUnwritable,  // our own `stream` takes no more, for the reason in `bytes`; what is still to be
                   // written to it is dropped. No event when its reader is gone.
     kDeadline,    // the deadline passed

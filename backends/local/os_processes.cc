@@ -20,7 +20,7 @@
 namespace ddproof {
 namespace {
 
-constexpr int kHandled[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+constexpr int kHandled[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 constexpr std::size_t kReadBytes = 64 * 1024;
 // Beyond this backlog of our own output, children must wait with theirs.
 constexpr std::size_t kBacklogBytes = 1024 * 1024;

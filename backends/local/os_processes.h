@@ -1,9 +1,9 @@
 // The operating system's processes and signals (backends/api/processes.h), on Linux.
 //
-// While the object lives: SIGTERM, SIGINT, SIGHUP, SIGQUIT and SIGCHLD are blocked in the thread
-// that made it, and in threads started later by it, and read as events; SIGPIPE is ignored. What
-// was ignored at the start stays ignored, here and in the children; children get the dispositions
-// and the mask that we were started with.
+// While the object lives: SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGCHLD are
+// blocked in the thread that made it, and in threads started later by it, and read as events;
+// SIGPIPE is ignored. What was ignored at the start stays ignored, here and in the children;
+// children get the dispositions and the mask that we were started with.
 //
 // A child runs in a process group of its own, is killed by the kernel when this thread ends
 // (PR_SET_PDEATHSIG), and inherits no descriptor but 0, 1 and 2. Orphans of our children, whatever

@@ -46,6 +46,7 @@ class NumberedSamples final : public Dataset {
   std::int64_t size() const override { return size_; }
   const Shape& sample_shape() const override { return shape_; }
   int class_count() const override { return 1; }
+  std::uint64_t digest() const override { return static_cast<std::uint64_t>(size_); }
   std::int64_t read(std::int64_t index, std::span<float> values) const override {
     values[0] = static_cast<float>(index);
     return 0;

@@ -16,12 +16,13 @@ namespace ddproof {
 namespace {
 
 constexpr std::string_view kVersionKey = "ddproof.version";
-constexpr std::uint64_t kVersion = 2;
+constexpr std::uint64_t kVersion = 3;
 constexpr std::string_view kStepKey = "ddproof.step";
 constexpr std::string_view kEpochKey = "ddproof.epoch";
 constexpr std::string_view kPositionKey = "ddproof.position";
 constexpr std::string_view kSeedKey = "ddproof.seed";
 constexpr std::string_view kDataKey = "ddproof.data";
+constexpr std::string_view kOrderKey = "ddproof.gradient_order";
 constexpr std::string_view kChecksumKey = "ddproof.xxh3";
 // As it stands in the header; the quotes cannot come from a name, where they would be escaped.
 constexpr std::string_view kChecksumText = "\"ddproof.xxh3\":\"";
@@ -57,14 +58,30 @@ const std::string& text(const Safetensors& file, std::string_view key) {
 }
 
 template <class Number>
-Number number(const Safetensors& file, std::string_view key) {
-  const std::string& digits = text(file, key);
+Number parse(const Safetensors& file, std::string_view key, std::string_view digits) {
   Number value{};
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size() || value < Number{0}) {
     fail(file.path(), fmt::format("metadata {} is '{}', expected a number", key, digits));
   }
   return value;
+}
+
+template <class Number>
+Number number(const Safetensors& file, std::string_view key) {
+  return parse<Number>(file, key, text(file, key));
+}
+
+// "2,0,1".
+std::vector<std::size_t> numbers(const Safetensors& file, std::string_view key) {
+  std::vector<std::size_t> values;
+  std::string_view rest = text(file, key);
+  while (!rest.empty()) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    values.push_back(parse<std::size_t>(file, key, rest.substr(0, comma)));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return values;
 }
 
 }  // namespace
@@ -76,6 +93,7 @@ TrainingProgress read_progress(const Safetensors& file) {
   progress.position = number<std::int64_t>(file, kPositionKey);
   progress.seed = number<std::uint64_t>(file, kSeedKey);
   progress.data = text(file, kDataKey);
+  progress.gradient_order = numbers(file, kOrderKey);
   return progress;
 }
 
@@ -112,6 +130,7 @@ std::vector<std::byte> encode_state(const TrainingProgress& progress,
   metadata[std::string(kPositionKey)] = std::to_string(progress.position);
   metadata[std::string(kSeedKey)] = std::to_string(progress.seed);
   metadata[std::string(kDataKey)] = progress.data;
+  metadata[std::string(kOrderKey)] = fmt::format("{}", fmt::join(progress.gradient_order, ","));
   metadata[std::string(kChecksumKey)] = kNoChecksum;
   std::vector<TensorView> views;
   for (const NamedTensor& tensor : tensors) {
@@ -124,6 +143,18 @@ std::vector<std::byte> encode_state(const TrainingProgress& progress,
   std::transform(checksum.begin(), checksum.end(), bytes.begin() + place,
                  [](char digit) { return static_cast<std::byte>(digit); });
   return bytes;
+}
+
+void check_gradient_order(const std::string& path, const std::vector<std::size_t>& order,
+                          std::size_t parameters) {
+  if (order.empty()) return;
+  std::vector<std::size_t> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  bool is_permutation = sorted.size() == parameters;
+  for (std::size_t i = 0; i < sorted.size(); ++i) is_permutation &= sorted[i] == i;
+  if (is_permutation) return;
+  fail(path, fmt::format("metadata {} is '{}', expected each of 0 to {} once", kOrderKey,
+                         fmt::join(order, ","), parameters - 1));
 }
 
 const TensorView* find_checked(const Safetensors& file, const std::string& name,

@@ -26,6 +26,8 @@ struct TrainingProgress {
   std::int64_t position = 0;  // in the epoch, over all ranks: DistributedSampler's position
   std::uint64_t seed = 0;
   std::string data;  // what it was trained on, in words that differ for other data
+  // Reducer::gradient_order(): what the bits of sums over ranks depend on. Empty: not known yet.
+  std::vector<std::size_t> gradient_order;
 
   bool operator==(const TrainingProgress&) const = default;
 };
@@ -51,6 +53,10 @@ inline std::string momentum_name(const std::string& parameter) {
 
 std::vector<std::byte> encode_state(const TrainingProgress& progress,
                                     const std::vector<NamedTensor>& tensors);
+
+// Throws DataError unless `order` is empty or holds each of 0 to parameters-1 once.
+void check_gradient_order(const std::string& path, const std::vector<std::size_t>& order,
+                          std::size_t parameters);
 
 // The tensor of that name, or null. Throws DataError when dtype or shape differ.
 const TensorView* find_checked(const Safetensors& file, const std::string& name,
@@ -111,12 +117,14 @@ TrainingProgress restore_state(const std::string& path, std::vector<std::byte> b
         internal::find_checked(file, internal::momentum_name(parameter->name), dtype, shape));
   }
   internal::check_names(file, names);
+  TrainingProgress progress = read_progress(file);
+  internal::check_gradient_order(path, progress.gradient_order, names.size());
   sgd.clear_momentum_buffers();
   for (std::size_t i = 0; i < names.size(); ++i) {
     internal::from_host(*values[i], sgd.parameters()[i]->value);
     if (momenta[i] != nullptr) internal::from_host(*momenta[i], sgd.make_momentum_buffer(i));
   }
-  return read_progress(file);
+  return progress;
 }
 
 }  // namespace ddproof

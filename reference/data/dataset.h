@@ -21,6 +21,8 @@ class Dataset {
   // Of one sample, without the batch: {channels, height, width} for images. At least one value.
   virtual const Shape& sample_shape() const = 0;
   virtual int class_count() const = 0;
+  // Of all samples and labels: differs for other data, but for chance. Costs nothing to ask for.
+  virtual std::uint64_t digest() const = 0;
   // Writes sample `index` and returns its label, 0 to class_count()-1.
   // Requires: 0 <= index < size(); values.size() is element_count(sample_shape()).
   virtual std::int64_t read(std::int64_t index, std::span<float> values) const = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends/api/check.h"
+#include "backends/api/digest.h"
 #include "backends/api/error.h"
 
 namespace ddproof {
@@ -33,6 +34,12 @@ std::size_t check_samples(const Shape& sample_shape, int class_count, std::size_
   return static_cast<std::size_t>(sample_count);
 }
 
+template <class Value, class Label>
+std::uint64_t digest_of_samples(const std::vector<Value>& values,
+                                const std::vector<Label>& labels) {
+  return digest_of(std::as_bytes(std::span(labels)), digest_of(std::as_bytes(std::span(values))));
+}
+
 std::size_t checked_index(std::int64_t index, std::int64_t size) {
   DDPROOF_CHECK(index >= 0 && index < size);
   return static_cast<std::size_t>(index);
@@ -46,7 +53,8 @@ ImageDataset::ImageDataset(Shape sample_shape, int class_count, std::vector<std:
       class_count_(class_count),
       sample_count_(check_samples(sample_shape_, class_count, pixels.size(), labels)),
       pixels_(std::move(pixels)),
-      labels_(std::move(labels)) {
+      labels_(std::move(labels)),
+      digest_(digest_of_samples(pixels_, labels_)) {
   for (std::size_t value = 0; value < value_of_.size(); ++value) {
     value_of_[value] = static_cast<float>(value) / 255.0f;
   }
@@ -66,7 +74,8 @@ TensorDataset::TensorDataset(Shape sample_shape, int class_count, std::vector<fl
       class_count_(class_count),
       sample_count_(check_samples(sample_shape_, class_count, values.size(), labels)),
       values_(std::move(values)),
-      labels_(std::move(labels)) {}
+      labels_(std::move(labels)),
+      digest_(digest_of_samples(values_, labels_)) {}
 
 std::int64_t TensorDataset::read(std::int64_t index, std::span<float> values) const {
   const std::size_t i = checked_index(index, size());

@@ -24,6 +24,7 @@ class ImageDataset final : public Dataset {
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
   const Shape& sample_shape() const override { return sample_shape_; }
   int class_count() const override { return class_count_; }
+  std::uint64_t digest() const override { return digest_; }
   std::int64_t read(std::int64_t index, std::span<float> values) const override;
 
  private:
@@ -32,6 +33,7 @@ class ImageDataset final : public Dataset {
   std::size_t sample_count_;  // values in one sample
   std::vector<std::uint8_t> pixels_;
   std::vector<std::uint8_t> labels_;
+  std::uint64_t digest_;
   std::array<float, 256> value_of_;
 };
 
@@ -45,6 +47,7 @@ class TensorDataset final : public Dataset {
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
   const Shape& sample_shape() const override { return sample_shape_; }
   int class_count() const override { return class_count_; }
+  std::uint64_t digest() const override { return digest_; }
   std::int64_t read(std::int64_t index, std::span<float> values) const override;
 
  private:
@@ -53,6 +56,7 @@ class TensorDataset final : public Dataset {
   std::size_t sample_count_;  // values in one sample
   std::vector<float> values_;
   std::vector<std::int64_t> labels_;
+  std::uint64_t digest_;
 };
 
 }  // namespace ddproof

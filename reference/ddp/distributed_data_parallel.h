@@ -23,6 +23,8 @@ namespace ddproof {
 struct DdpOptions {
   // A bucket closes when it has reached this size; the first one at 1 MiB.
   std::int64_t bucket_cap_bytes = kDefaultBucketBytes;
+  // Of a run that goes on: Reducer::gradient_order() of the one before. Empty: a new run.
+  std::vector<std::size_t> gradient_order;
 };
 
 template <class T>
@@ -33,7 +35,7 @@ class DistributedDataParallel : public Module<T> {
   DistributedDataParallel(Module<T>& module, ProcessGroup& group, const DdpOptions& options)
       : module_(module),
         group_(group),
-        reducer_(module.parameters(), group, options.bucket_cap_bytes) {
+        reducer_(module.parameters(), group, options.bucket_cap_bytes, options.gradient_order) {
     require_same_model(group, describe_parameters());
     broadcast_parameters();
   }

@@ -9,6 +9,7 @@
 //           before it are complete, so that all ranks post the same sequence of all-reduces.
 //   Layout  The first iteration uses one bucket in registration order. Before the second forward
 //           the buckets are rebuilt once, in the order in which rank 0's gradients became ready.
+//           A resumed run starts with that order, so that its sums keep their bits.
 //   Views   Every parameter's gradient lies in its bucket, so that nothing is copied in or out
 //           (PyTorch's gradient_as_bucket_view). A rebuild moves it, and its values with it; when
 //           the reducer goes away, each gradient gets memory of its own again.
@@ -40,7 +41,9 @@ class Reducer {
  public:
   // Requires: `parameters` and `group` outlive the reducer, and nobody else moves their gradients
   // while it lives, another reducer least of all; bucket_cap_bytes > 0 (ConfigError).
-  Reducer(std::vector<Parameter<T>*> parameters, ProcessGroup& group, std::int64_t bucket_cap_bytes)
+  // `gradient_order`: that of an earlier reducer, the same on all ranks; empty: not known yet.
+  Reducer(std::vector<Parameter<T>*> parameters, ProcessGroup& group, std::int64_t bucket_cap_bytes,
+          std::vector<std::size_t> gradient_order = {})
       : parameters_(std::move(parameters)), group_(group), bucket_cap_bytes_(bucket_cap_bytes) {
     if (bucket_cap_bytes <= 0) {
       throw ConfigError("bucket cap is " + std::to_string(bucket_cap_bytes) +
@@ -48,6 +51,10 @@ class Reducer {
     }
     if (parameters_.empty()) {
       throw ConfigError("DistributedDataParallel needs at least one parameter with a gradient");
+    }
+    if (!gradient_order.empty()) {
+      build_in_order(std::move(gradient_order));
+      return;
     }
     const std::int64_t unlimited[] = {std::numeric_limits<std::int64_t>::max()};
     build(assign_buckets(tensors(), unlimited));
@@ -69,11 +76,14 @@ class Reducer {
 
   // Rebuilds the buckets once, after the first step. A collective call on that one occasion.
   void prepare_forward() {
-    if (rebuilt_ || ready_order_.size() != parameters_.size()) return;
-    const std::vector<std::size_t> order = adopt_from_rank_zero(group_, ready_order_);
-    const std::int64_t limits[] = {kFirstBucketBytes, bucket_cap_bytes_};
-    build(assign_buckets(tensors(), limits, order));
-    rebuilt_ = true;
+    if (!order_.empty() || ready_order_.size() != parameters_.size()) return;
+    build_in_order(adopt_from_rank_zero(group_, ready_order_));
+  }
+
+  // The order of the parameters in the buckets, as indices: rank 0's is that of all ranks. Empty
+  // before the first step.
+  const std::vector<std::size_t>& gradient_order() const {
+    return order_.empty() ? ready_order_ : order_;
   }
 
   void prepare_backward() {
@@ -161,6 +171,12 @@ class Reducer {
       } catch (const CommError&) {  // expected after an abort; the step has failed already
       }
     }
+  }
+
+  void build_in_order(std::vector<std::size_t> order) {
+    const std::int64_t limits[] = {kFirstBucketBytes, bucket_cap_bytes_};
+    build(assign_buckets(tensors(), limits, order));
+    order_ = std::move(order);
   }
 
   void build(const BucketAssignment& assignment) {
@@ -270,7 +286,7 @@ class Reducer {
   std::vector<bool> ready_;    // by parameter
   std::vector<std::size_t> ready_order_;
   std::size_t next_to_launch_ = 0;
-  bool rebuilt_ = false;
+  std::vector<std::size_t> order_;  // that the buckets were rebuilt in; empty: not yet
 };
 
 }  // namespace ddproof

@@ -27,7 +27,8 @@
 
 namespace ddproof {
 
-inline constexpr int kWorldSizeMax = 1 << 20;
+// What the store can name in one call: some keys a rank.
+inline constexpr int kWorldSizeMax = 1 << 15;
 
 struct LaunchEnvironment {
   bool distributed = false;

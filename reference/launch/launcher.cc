@@ -57,6 +57,7 @@ class WorkerGroup {
   void on_deadline();
   // Asks all to stop, and sets how long they may take.
   void stop(int signal);
+  void send(int signal);
   void kill_late(const std::string& reason);
   void flush();
 
@@ -174,6 +175,7 @@ bool WorkerGroup::repeats(int signal) {
 }
 
 void WorkerGroup::on_signal(int signal) {
+  if (signal == SIGUSR1 || signal == SIGUSR2) return send(signal);
   if (repeats(signal)) return;
   if (stopping()) return kill_late("is still running at a second " + signal_name(signal));
   say("received " + signal_name(signal) + "; stopping " + std::to_string(running()) +
@@ -192,6 +194,10 @@ void WorkerGroup::on_unwritable(const ProcessEvent& event) {
 void WorkerGroup::stop(int signal) {
   report_deadline_ = kForever;
   stop_deadline_ = deadline_after(runtime_.now(), options_.grace);
+  send(signal);
+}
+
+void WorkerGroup::send(int signal) {
   for (int worker = 0; worker < static_cast<int>(workers_.size()); ++worker) {
     processes_.signal(worker, signal);
   }
@@ -247,6 +253,7 @@ std::vector<std::string> worker_environment(const std::vector<std::string>& base
   variables["TORCHELASTIC_RUN_ID"] = run_id;
   variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   variables["DDPROOF_RUN_ID"] = run_id;
+  if (options.on_terminal) variables.try_emplace(kProgressVariable, "lines");
   variables.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (options.local_world_size > 1) variables.try_emplace("OMP_NUM_THREADS", "1");
   std::vector<std::string> environment;

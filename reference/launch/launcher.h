@@ -13,6 +13,7 @@
 //            128 + the signal, unless a worker failed before; another one ends the grace. The same
 //            one within kSameSignal is the same request, reaching us twice (directly, and through
 //            our process group), and counts once. What was ignored at the start stays ignored.
+//            SIGUSR1 and SIGUSR2 go on to the workers, and the job goes on.
 //   Nothing is left behind: none of its workers, nor what they started, in whatever session; no
 //            descriptor, no file. What is in a worker's process group is killed when the worker
 //            ends, what left it when all have ended.
@@ -35,11 +36,15 @@ inline constexpr Duration kSameSignal = std::chrono::seconds(1);
 // The status when all workers returned 0, but what they printed could not all be written.
 inline constexpr int kOutputLostStatus = 3;
 
+// Set to "lines" for workers whose output a person watches, through the launcher.
+inline constexpr const char* kProgressVariable = "DDPROOF_PROGRESS";
+
 struct LaunchOptions {
   int local_world_size = 1;
   std::string master_addr = "127.0.0.1";  // where the store listens
   int master_port = 29500;                // 0: any free port
   Duration grace = std::chrono::seconds(30);
+  bool on_terminal = false;          // workers are asked for lines of progress (kProgressVariable)
   std::vector<std::string> command;  // the program and its arguments
 };
 

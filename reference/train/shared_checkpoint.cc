@@ -49,6 +49,10 @@ Outcome on_rank_zero(ProcessGroup* group, const Work& work) {
 
 }  // namespace
 
+bool exists_shared(const CheckpointDirectory& directory, ProcessGroup* group) {
+  return on_rank_zero(group, [&] { return directory.exists() ? kDone : kNothing; }) == kDone;
+}
+
 std::optional<LoadedCheckpoint> load_shared(const CheckpointDirectory& directory,
                                             ProcessGroup* group) {
   LoadedCheckpoint loaded;

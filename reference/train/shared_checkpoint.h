@@ -10,6 +10,9 @@
 
 namespace ddproof {
 
+// Whether rank 0's directory has a checkpoint, good or not, on every rank. A collective call.
+bool exists_shared(const CheckpointDirectory& directory, ProcessGroup* group);
+
 // What rank 0 loads, on every rank; empty when its directory has no checkpoint. `group` may be
 // null: then this process loads for itself. A collective call.
 // Throws the same DataError on all ranks when rank 0 finds no usable checkpoint.

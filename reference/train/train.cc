@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "reference/checkpoint/training_state.h"
@@ -24,33 +25,26 @@ namespace {
 
 ImageShape image_shape(const Dataset& dataset) {
   const Shape& shape = dataset.sample_shape();
-  if (shape.size() != 3) throw ConfigError("train: the data set does not hold images");
+  if (shape.size() != 3) throw ConfigError("the data set does not hold images");
   return {shape[0], shape[1], shape[2]};
 }
 
-void check_options(const TrainOptions& options, const TrainData& data) {
-  const auto refuse = [](const std::string& text) { throw ConfigError("train: " + text); };
-  if (data.train.size() == 0) refuse("the training set has no samples");
-  if (options.epochs < 1) refuse("--epochs is " + std::to_string(options.epochs) + ", at least 1");
-  if (options.max_steps < 0) refuse("--max-steps is negative; 0 means no limit");
-  if (options.checkpoint_every < 0) refuse("--checkpoint-every is negative; 0 means each epoch");
-  if (options.checkpoint_directory.empty()) {
-    if (options.resume) refuse("--resume needs --checkpoint-dir");
-    if (options.checkpoint_every > 0) refuse("--checkpoint-every needs --checkpoint-dir");
-  }
+void check_data(const TrainOptions& options, const TrainData& data) {
+  if (data.train.size() == 0) throw ConfigError("the training set has no samples");
   if (!options.evaluate) return;
-  if (data.test == nullptr) refuse("evaluation needs a test set");
-  if (data.test->size() == 0) refuse("the test set has no samples");
+  if (data.test == nullptr) throw ConfigError("evaluation needs a test set");
+  if (data.test->size() == 0) throw ConfigError("the test set has no samples");
   if (data.test->sample_shape() != data.train.sample_shape()) {
-    refuse("the test set's samples have shape " + to_string(data.test->sample_shape()) +
-           ", the training set's " + to_string(data.train.sample_shape()));
+    throw ConfigError("the test set's samples have shape " + to_string(data.test->sample_shape()) +
+                      ", the training set's " + to_string(data.train.sample_shape()));
   }
 }
 
 // In words that differ for other data; what a checkpoint's position counts in.
-std::string describe(const Dataset& dataset) {
-  return fmt::format("{} samples of shape {} in {} classes", dataset.size(),
-                     to_string(dataset.sample_shape()), dataset.class_count());
+std::string describe_data(const TrainOptions& options, const Dataset& dataset) {
+  return fmt::format("{} samples of shape {} in {} classes (digest {:016x}{})", dataset.size(),
+                     to_string(dataset.sample_shape()), dataset.class_count(), dataset.digest(),
+                     options.augment ? ", augmented" : "");
 }
 
 // What must be equal on all ranks for their steps to pair up and their states to stay equal.
@@ -66,13 +60,12 @@ std::vector<Setting> settings(const TrainOptions& options, const TrainData& data
           {"weight decay", text(options.sgd.weight_decay)},
           {"nesterov", text(options.sgd.nesterov)},
           {"seed", text(options.seed)},
-          {"augmentation", text(options.augment)},
           {"bucket cap in bytes", text(options.bucket_cap_bytes)},
           {"saving of checkpoints", text(!options.checkpoint_directory.empty())},
           {"checkpoint every", text(options.checkpoint_every)},
           {"resume", text(options.resume)},
           {"evaluation", text(options.evaluate)},
-          {"training set", describe(data.train)}};
+          {"training set", describe_data(options, data.train)}};
 }
 
 // One call of train(): holds the parts that live as long as the run.
@@ -94,7 +87,7 @@ class TrainingRun {
                   .rank = group != nullptr ? group->rank() : 0,
                   .seed = options.seed}) {
     progress_.seed = options.seed;
-    progress_.data = describe(data.train);
+    progress_.data = describe_data(options, data.train);
   }
 
   TrainSummary run() {
@@ -102,14 +95,19 @@ class TrainingRun {
       require_same_settings(*group_, settings(options_, data_),
                             "start every rank with the same flags and data");
     }
-    if (options_.resume) resume();
+    if (options_.resume) {
+      resume();
+    } else {
+      refuse_to_overwrite();
+    }
     if (!options_.checkpoint_directory.empty() && is_work_left()) {
       require_writable_shared(checkpoints_, group_);
     }
-    Trainer<float> trainer(*model_, optimizer_, group_,
-                           {.bucket_cap_bytes = options_.bucket_cap_bytes});
+    trainer_.emplace(*model_, optimizer_, group_,
+                     DdpOptions{.bucket_cap_bytes = options_.bucket_cap_bytes,
+                                .gradient_order = progress_.gradient_order});
     begin_ = runtime_.now();
-    while (is_work_left()) run_epoch(trainer);
+    while (is_work_left()) run_epoch();
     summary_.elapsed = runtime_.now() - begin_;
     if (saved_step_ != progress_.step) save();
     return summarize();
@@ -123,24 +121,31 @@ class TrainingRun {
     return options_.max_steps > 0 && progress_.step >= options_.max_steps;
   }
 
+  void refuse_to_overwrite() const {
+    if (options_.checkpoint_directory.empty() || !exists_shared(checkpoints_, group_)) return;
+    throw ConfigError(options_.checkpoint_directory +
+                      " holds a checkpoint already; go on from it with --resume, or give another "
+                      "--checkpoint-dir");
+  }
+
   void resume() {
     const std::optional<LoadedCheckpoint> loaded = load_shared(checkpoints_, group_);
     if (!loaded) return;
     if (!loaded->warning.empty()) warn(loaded->warning);
     progress_ = restore_state(loaded->path, loaded->bytes, optimizer_);
     if (progress_.seed != options_.seed) {
-      throw ConfigError("train: " + loaded->path + " was made with seed " +
-                        std::to_string(progress_.seed) + ", this run has seed " +
-                        std::to_string(options_.seed) + "; resume with the same seed");
+      throw ConfigError(loaded->path + " was made with seed " + std::to_string(progress_.seed) +
+                        ", this run has seed " + std::to_string(options_.seed) +
+                        "; resume with the same seed");
     }
-    if (const std::string data = describe(data_.train); progress_.data != data) {
-      throw ConfigError("train: " + loaded->path + " was made with " + progress_.data +
-                        ", this run has " + data + "; resume with the same data");
+    if (const std::string data = describe_data(options_, data_.train); progress_.data != data) {
+      throw ConfigError(loaded->path + " was made with " + progress_.data + ", this run has " +
+                        data + "; resume with the same data");
     }
     saved_step_ = progress_.step;
   }
 
-  void run_epoch(Trainer<float>& trainer) {
+  void run_epoch() {
     sampler_.set_epoch(progress_.epoch);
     if (group_ != nullptr) {
       require_same_text(*group_, "sampler", sampler_.fingerprint(),
@@ -152,7 +157,7 @@ class TrainingRun {
     while (!reached_max_steps()) {
       const Batch<float>* batch = loader.next();
       if (batch == nullptr) break;
-      step(trainer, *batch);
+      step(*batch);
     }
     if (progress_.position == 0 && options_.checkpoint_every == 0) save();
   }
@@ -163,8 +168,8 @@ class TrainingRun {
                                 progress_.epoch);
   }
 
-  void step(Trainer<float>& trainer, const Batch<float>& batch) {
-    const MetricSums mine = trainer.step(batch.input, batch.labels);
+  void step(const Batch<float>& batch) {
+    const MetricSums mine = trainer_->step(batch.input, batch.labels);
     const MetricSums metrics = group_ != nullptr ? sum_over_ranks(*group_, mine) : mine;
     if (!std::isfinite(metrics.loss_sum)) refuse_loss(mine, metrics);
     const std::int64_t epoch = progress_.epoch;
@@ -193,8 +198,7 @@ class TrainingRun {
   std::string say_loss(const std::string& which, const MetricSums& sums) const {
     const double loss =
         std::isnan(sums.loss()) ? std::fabs(sums.loss()) : sums.loss();  // no "-nan"
-    return fmt::format("{}train: {} is {}", group_ != nullptr ? group_->who() + " " : "", which,
-                       loss);
+    return fmt::format("{}{} is {}", group_ != nullptr ? group_->who() + " " : "", which, loss);
   }
 
   std::string loss_advice() const {
@@ -221,6 +225,9 @@ class TrainingRun {
 
   void save() {
     if (options_.checkpoint_directory.empty()) return;
+    if (trainer_->ddp() != nullptr) {
+      progress_.gradient_order = trainer_->ddp()->reducer().gradient_order();
+    }
     const bool writes = group_ == nullptr || group_->rank() == 0;
     const auto state = writes ? encode_state(progress_, optimizer_) : std::vector<std::byte>{};
     save_shared(checkpoints_, state, group_);
@@ -259,6 +266,7 @@ class TrainingRun {
   std::unique_ptr<Module<float>> model_;
   Sgd<float> optimizer_;
   DistributedSampler sampler_;
+  std::optional<Trainer<float>> trainer_;  // once it is known where the run begins
   TrainingProgress progress_;
   std::int64_t saved_step_ = -1;  // -1: nothing saved or loaded
   std::int64_t steps_of_run_ = 0;
@@ -268,9 +276,22 @@ class TrainingRun {
 
 }  // namespace
 
+void validate(const TrainOptions& options) {
+  const auto refuse = [](const std::string& text) { throw ConfigError(text); };
+  if (options.epochs < 1) refuse("--epochs is " + std::to_string(options.epochs) + ", at least 1");
+  if (options.max_steps < 0) refuse("--max-steps is negative; 0 means no limit");
+  if (options.checkpoint_every < 0) refuse("--checkpoint-every is negative; 0 means each epoch");
+  if (options.checkpoint_directory.empty()) {
+    if (options.resume) refuse("--resume needs --checkpoint-dir");
+    if (options.checkpoint_every > 0) refuse("--checkpoint-every needs --checkpoint-dir");
+  }
+  validate(options.sgd);
+}
+
 TrainSummary train(const TrainOptions& options, const TrainData& data, ProcessGroup* group,
                    Runtime& runtime, TrainObserver* observer) {
-  check_options(options, data);
+  validate(options);
+  check_data(options, data);
   return TrainingRun(options, data, group, runtime, observer).run();
 }
 

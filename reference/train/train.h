@@ -70,11 +70,15 @@ class TrainObserver {
   virtual void on_warning(const std::string& text) = 0;
 };
 
+// What train() asks of its options alone, at once. Throws ConfigError.
+void validate(const TrainOptions& options);
+
 // A collective call when `group` is not null. `observer` may be null.
 // Throws ConfigError for settings that make no sense (a text each), on all ranks where ranks
-// disagree, and on all ranks at the first step whose loss is not finite; that step is neither
-// observed nor saved. The same for a test loss that is not finite, and for a checkpoint of another
-// seed or other data. DataError for a data set or checkpoint that is not usable; CommError.
+// disagree or a new run would overwrite a checkpoint, and on all ranks at the first step whose loss
+// is not finite; that step is neither observed nor saved. The same for a test loss that is not
+// finite, and for a checkpoint of another seed or other data. DataError for a data set or
+// checkpoint that is not usable; CommError.
 TrainSummary train(const TrainOptions& options, const TrainData& data, ProcessGroup* group,
                    Runtime& runtime, TrainObserver* observer);
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -76,6 +77,34 @@ TEST_F(Output, WhoseReaderIsGoneEndsAProgramAndNotTheLauncher) {
     EXPECT_EQ(run.wait(), launcher ? 0 : 128 + SIGPIPE) << command;
     EXPECT_EQ(run.err(), "") << command;
   }
+}
+
+// What a limit on file sizes ends must say so, and leave no half of a checkpoint.
+TEST_F(Output, PastTheFileSizeLimitIsAnError) {
+  Launched run(shell("ulimit -f 1; " + kProgram + "train --data '" + folder_ +
+                     "' --batch-size 10 --checkpoint-dir '" + folder_ + "/limited'"));
+  EXPECT_EQ(run.wait(), 3);
+  EXPECT_NE(run.err().find("File too large"), std::string::npos) << run.err();
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/limited"));
+}
+
+// A torn last line, and steps that the checkpoint does not know, are no part of the run.
+TEST_F(Output, MetricsOfAResumedRunAreOneCurve) {
+  const std::string train = kProgram + "train --data '" + folder_ +
+                            "' --batch-size 10 --checkpoint-dir '" + folder_ +
+                            "/checkpoints' --metrics '" + folder_ + "/metrics' ";
+  ASSERT_EQ(Launched(shell(train + "--max-steps 2")).wait(), 0);
+  std::ofstream(folder_ + "/metrics", std::ios::app) << R"({"step":3,"epoch":0,"loss":9})"
+                                                     << "\n"
+                                                     << R"({"step":4,"epo)";
+  ASSERT_EQ(Launched(shell(train + "--resume")).wait(), 0);
+  std::ifstream metrics(folder_ + "/metrics");
+  std::vector<int> steps;
+  for (std::string line; std::getline(metrics, line);) {
+    steps.push_back(nlohmann::json::parse(line).at("step"));
+    EXPECT_NE(nlohmann::json::parse(line).at("loss"), 9);
+  }
+  EXPECT_EQ(steps, (std::vector<int>{1, 2, 3, 4}));
 }
 
 TEST_F(Output, AWarningDoesNotGetIntoTheMetrics) {

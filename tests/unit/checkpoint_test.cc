@@ -85,7 +85,8 @@ TEST(TrainingState, ARestoredRunGoesOnBitForBit) {
                                   .epoch = 3,
                                   .position = 24,
                                   .seed = ~std::uint64_t{0},
-                                  .data = "4 samples, \"odd\" ones"};
+                                  .data = "4 samples, \"odd\" ones",
+                                  .gradient_order = {1, 0}};
   for (std::int64_t step = 1; step <= 10; ++step) {
     whole.step(step);
     if (step == 6) saved = encode_state(progress, *whole.sgd);
@@ -95,6 +96,19 @@ TEST(TrainingState, ARestoredRunGoesOnBitForBit) {
   // maxdiffusion#484: `step` counts the updates done, so the next one is 7.
   for (std::int64_t step = progress.step + 1; step <= 10; ++step) resumed.step(step);
   EXPECT_EQ(resumed.bits(), whole.bits());
+}
+
+TEST(TrainingState, AnOrderThatIsNotTheModelsIsRefused) {
+  Trainer trainer;
+  for (const std::vector<std::size_t>& order :
+       {std::vector<std::size_t>{0}, {0, 0}, {1, 2}, {0, 1, 2}}) {
+    const std::string error =
+        restore_error(trainer, encode_state({.gradient_order = order}, *trainer.sgd));
+    EXPECT_TRUE(error.starts_with("ckpt: metadata ddproof.gradient_order is '0") ||
+                error.starts_with("ckpt: metadata ddproof.gradient_order is '1,2'"))
+        << error;
+    EXPECT_TRUE(error.ends_with("expected each of 0 to 1 once")) << error;
+  }
 }
 
 TEST(TrainingState, SpecialValuesKeepTheirBits) {

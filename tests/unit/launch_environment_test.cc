@@ -128,7 +128,7 @@ TEST(LaunchEnvironment, TheLastRankOfTheSecondNodeIsAccepted) {
 TEST(LaunchEnvironment, EveryRangeIsCheckedAtBothEnds) {
   EXPECT_EQ(read({{"MASTER_PORT", "1"}}).master_port, 1);
   EXPECT_EQ(read({{"MASTER_PORT", "65535"}}).master_port, 65535);
-  EXPECT_EQ(read({{"WORLD_SIZE", "1048576"}}).world_size, kWorldSizeMax);
+  EXPECT_EQ(read({{"WORLD_SIZE", "32768"}}).world_size, kWorldSizeMax);
   EXPECT_EQ(read({{"RANK", "3"}, {"LOCAL_RANK", "3"}}).rank, 3);
   EXPECT_EQ(read({{"RANK", "0"}, {"LOCAL_RANK", "0"}}).rank, 0);
 }
@@ -171,15 +171,15 @@ TEST(LaunchEnvironment, EachBadVariableIsNamedWithWhatIsAllowed) {
   };
   const std::string unset_both = "; or unset RANK and WORLD_SIZE to run one process";
   const std::vector<Row> table = {
-      {{{"WORLD_SIZE", "0"}}, "WORLD_SIZE is \"0\"; allowed: a whole number from 1 to 1048576"},
-      {{{"WORLD_SIZE", "-2"}}, "WORLD_SIZE is \"-2\"; allowed: a whole number from 1 to 1048576"},
-      {{{"WORLD_SIZE", "1048577"}},
-       "WORLD_SIZE is \"1048577\"; allowed: a whole number from 1 to 1048576"},
+      {{{"WORLD_SIZE", "0"}}, "WORLD_SIZE is \"0\"; allowed: a whole number from 1 to 32768"},
+      {{{"WORLD_SIZE", "-2"}}, "WORLD_SIZE is \"-2\"; allowed: a whole number from 1 to 32768"},
+      {{{"WORLD_SIZE", "32769"}},
+       "WORLD_SIZE is \"32769\"; allowed: a whole number from 1 to 32768"},
       {{{"WORLD_SIZE", std::nullopt}},
-       "WORLD_SIZE is not set; allowed: a whole number from 1 to 1048576; ddproof run and torchrun "
+       "WORLD_SIZE is not set; allowed: a whole number from 1 to 32768; ddproof run and torchrun "
        "set it"},
       {{{"WORLD_SIZE", "99999999999999999999"}},
-       "WORLD_SIZE is \"99999999999999999999\"; allowed: a whole number from 1 to 1048576"},
+       "WORLD_SIZE is \"99999999999999999999\"; allowed: a whole number from 1 to 32768"},
       {{{"RANK", "-1"}}, "RANK is \"-1\"; allowed: a whole number from 0 to 3 (WORLD_SIZE is 4)"},
       {{{"RANK", "4"}}, "RANK is \"4\"; allowed: a whole number from 0 to 3 (WORLD_SIZE is 4)"},
       {{{"RANK", "1.0"}}, "RANK is \"1.0\"; allowed: a whole number from 0 to 3 (WORLD_SIZE is 4)"},
@@ -233,10 +233,10 @@ TEST(LaunchEnvironment, EachBadVariableIsNamedWithWhatIsAllowed) {
 }
 
 TEST(LaunchEnvironment, AValueThatIsNoRankIsRefusedWhateverElseIsSet) {
-  for (const char* value : {"-2", "-0", "1048576", "", "abc", "1.0"}) {
+  for (const char* value : {"-2", "-0", "32768", "", "abc", "1.0"}) {
     const std::string text =
         "environment variable LOCAL_RANK is \"" + std::string(value) +
-        "\"; allowed: a whole number from 0 to 1048575, or -1 to run one process";
+        "\"; allowed: a whole number from 0 to 32767, or -1 to run one process";
     EXPECT_EQ(refusal({{"LOCAL_RANK", value}}), text);
     EXPECT_EQ(
         refusal({{"LOCAL_RANK", value}, {"RANK", std::nullopt}, {"WORLD_SIZE", std::nullopt}}),

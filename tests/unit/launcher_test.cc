@@ -115,6 +115,17 @@ TEST(Launcher, ASignalGoesToAllAndGivesTheStatus) {
   EXPECT_EQ(processes.signals, (Signals{{0, SIGINT}, {1, SIGINT}}));
 }
 
+TEST(Launcher, AUsersSignalGoesToAllAndStopsNobody) {
+  ScriptedProcesses processes(
+      {received(SIGUSR1), received(SIGUSR2), received(SIGUSR2), end_of(0, 0), end_of(1, 0)});
+  EXPECT_EQ(launch_script(processes, 2), 0);
+  EXPECT_EQ(processes.err, "");
+  EXPECT_EQ(
+      processes.signals,
+      (Signals{
+          {0, SIGUSR1}, {1, SIGUSR1}, {0, SIGUSR2}, {1, SIGUSR2}, {0, SIGUSR2}, {1, SIGUSR2}}));
+}
+
 TEST(Launcher, ASecondSignalKills) {
   ScriptedProcesses processes({received(SIGTERM), received(SIGTERM), end_of(0, 0, 9)});
   EXPECT_EQ(launch_script(processes, 1), 143);
