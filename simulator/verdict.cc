@@ -39,7 +39,7 @@ std::string describe_deadlock(Time now, std::vector<RankWait> waits, const Deadl
                               std::span<const std::string_view> fates) {
   for (RankWait& wait : waits) {  // two posts of a rank may wait for the same one
     std::ranges::sort(wait.ranks);
-    wait.ranks.erase(std::ranges::unique(wait.ranks).begin(), wait.ranks.end());
+    wait.ranks.erase(std::unique(wait.ranks.begin(), wait.ranks.end()), wait.ranks.end());
   }
   // By cores; what waits behind them comes last.
   std::map<int, std::size_t> core_of;

@@ -29,7 +29,7 @@ class WaitGraph {
   explicit WaitGraph(const std::vector<RankWait>& told) {
     for (const RankWait& wait : told) ranks_.push_back(wait.rank);
     std::ranges::sort(ranks_);
-    ranks_.erase(std::ranges::unique(ranks_).begin(), ranks_.end());
+    ranks_.erase(std::unique(ranks_.begin(), ranks_.end()), ranks_.end());
     node_of_.resize(static_cast<std::size_t>(ranks_.back()) + 1, kNoNode);
     for (Node node = 0; node < ranks_.size(); ++node) {
       node_of_[static_cast<std::size_t>(ranks_[node])] = node;
@@ -72,7 +72,7 @@ class WaitGraph {
       }
     }
     std::ranges::sort(wait.live);
-    wait.live.erase(std::ranges::unique(wait.live).begin(), wait.live.end());
+    wait.live.erase(std::unique(wait.live.begin(), wait.live.end()), wait.live.end());
     for (const Node node : wait.live) waited_for_by_[node].push_back(waits_.size());
     waits_of_[wait.node].push_back(waits_.size());
     waits_.push_back(std::move(wait));
