@@ -16,7 +16,7 @@ bool is_word(char c) { return c == '_' || std::isalnum(static_cast<unsigned char
 
 // One rank or several, one millisecond or a second: no difference. Empty: no word of its own.
 std::string_view plain(std::string_view word) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kSame = {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kSame = {
       {{"ranks", "rank"},
        {"wait", "waits"},
        {"have", "has"},
@@ -26,6 +26,8 @@ std::string_view plain(std::string_view word) {
        {"all", ""},
        {"others", ""},
        {"more", ""},
+       {"behind", ""},
+       {"them", ""},
        {"ns", ""},
        {"us", ""},
        {"ms", ""},
