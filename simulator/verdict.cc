@@ -57,9 +57,7 @@ std::string describe_deadlock(Time now, std::vector<RankWait> waits, const Deadl
     if (i > 0) text += "; ";
     if (i > 0 && place_of(waits[i]) != place_of(waits[i - 1])) {
       const bool one = behind == 1 && cause.cores.front().size() == 1;
-      text += place_of(waits[i]) < behind ? "apart from that "
-              : one                       ? "behind it "
-                                          : "behind them ";
+      text += place_of(waits[i]) < behind ? "besides " : one ? "behind it " : "behind them ";
     }
     text += describe(waits[i]);
   }

@@ -14,26 +14,15 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_word(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// One rank or several, one millisecond or a second: no difference. Empty: no word of its own.
+// One rank or several, one millisecond or a second: no difference. Nor who waits behind whom, which
+// depends on how many ranks there are. Empty: no word of its own.
 std::string_view plain(std::string_view word) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kSame = {
-      {{"ranks", "rank"},
-       {"wait", "waits"},
-       {"have", "has"},
-       {"are", "is"},
-       {"were", "was"},
-       {"and", ""},
-       {"all", ""},
-       {"others", ""},
-       {"more", ""},
-       {"behind", ""},
-       {"them", ""},
-       {"ns", ""},
-       {"us", ""},
-       {"ms", ""},
-       {"s", ""},
-       {"min", ""},
-       {"h", ""}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kSame = {
+      {{"ranks", "rank"}, {"wait", "waits"}, {"have", "has"},   {"are", "is"},   {"were", "was"},
+       {"and", ""},       {"all", ""},       {"others", ""},    {"more", ""},    {"ns", ""},
+       {"us", ""},        {"ms", ""},        {"s", ""},         {"min", ""},     {"h", ""},
+       {"behind", ""},    {"it", ""},        {"them", ""},      {"besides", ""}, {"any", ""},
+       {"of", ""},        {"called", ""},    {"something", ""}, {"else", ""}}};
   const auto* same =
       std::ranges::find(kSame, word, &std::pair<std::string_view, std::string_view>::first);
   return same == kSame.end() ? word : same->second;

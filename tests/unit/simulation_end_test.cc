@@ -83,7 +83,7 @@ TEST(Deadlock, TellsEachCircleAndThenWhoWaitsBehind) {
                                      {.what = "barrier", .ranks = &three}});
   EXPECT_EQ(report.verdict_text,
             "deadlock at t=0 ns: rank 0 waits in recv for rank 1; rank 1 waits in recv for rank 0; "
-            "apart from that rank 2 waits in send for rank 3; rank 3 waits in send for rank 2; "
+            "besides rank 2 waits in send for rank 3; rank 3 waits in send for rank 2; "
             "behind them rank 4 waits in barrier for rank 3");
   EXPECT_EQ(report.verdict_cores, (std::vector<std::vector<int>>{{0, 1}, {2, 3}}));
 }
