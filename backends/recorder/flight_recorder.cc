@@ -61,8 +61,7 @@ FlightRecorder::FlightRecorder(std::size_t capacity) : capacity_(capacity) {}
 
 std::uint64_t FlightRecorder::begin(const ProcessGroup& group, const Call& call, TimePoint now) {
   GroupRecord& its =
-      groups_.try_emplace(group.name(), GroupRecord{groups_.size(), group.name(), group.size()})
-          .first->second;
+      groups_.try_emplace(group.name(), GroupRecord{groups_.size(), group.size()}).first->second;
   if (group.name().empty()) rank_ = group.rank();
   const bool is_p2p = is_point_to_point(call.op);
   ++(is_p2p ? its.point_to_points : its.collectives);
@@ -90,16 +89,17 @@ std::uint64_t FlightRecorder::begin(const ProcessGroup& group, const Call& call,
 }
 
 void FlightRecorder::end(std::uint64_t record, TimePoint now, bool failed) {
-  const auto entry = std::ranges::find(entries_, record, &Entry::record);
-  if (entry == entries_.end() || entry->done || entry->failed) return;
-  entry->failed = failed;
+  if (entries_.empty() || record < entries_.front().record) return;
+  Entry& entry = entries_[static_cast<std::size_t>(record - entries_.front().record)];
+  if (entry.done || entry.failed) return;
+  entry.failed = failed;
   if (failed) return;
-  if (!entry->started) entry->started = entry->created;
-  entry->done = now;
-  GroupRecord& its = groups_.at(entry->group);
+  if (!entry.started) entry.started = entry.created;
+  entry.done = now;
+  GroupRecord& its = groups_.at(entry.group);
   --its.unfinished;
-  if (!entry->is_p2p) its.last_completed = entry->collective;
-  start_next(entry->group, now);
+  if (!entry.is_p2p) its.last_completed = entry.collective;
+  start_next(entry.group, now);
 }
 
 // Calls of a group run one after another: the first that is not done has begun.

@@ -37,14 +37,12 @@ class FlightRecorder {
   // Of one group of this rank.
   struct GroupRecord {
     std::size_t id = 0;  // the order of first use
-    std::string name;
     int size = 0;
     std::uint64_t collectives = 0;
     std::uint64_t point_to_points = 0;
     std::uint64_t last_enqueued = 0;  // collectives
     std::uint64_t last_completed = 0;
     std::uint64_t unfinished = 0;  // calls
-    TimePoint done_at{0};          // when the latest one was seen done
   };
   struct Entry {
     std::uint64_t record = 0;
@@ -70,8 +68,8 @@ class FlightRecorder {
 
   std::size_t capacity_;
   std::uint64_t count_ = 0;
-  int rank_ = 0;  // of the world
-  std::deque<Entry> entries_;
+  int rank_ = 0;                               // of the world
+  std::deque<Entry> entries_;                  // their records count up one by one
   std::map<std::string, GroupRecord> groups_;  // by name
 };
 
