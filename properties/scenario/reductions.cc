@@ -143,7 +143,7 @@ std::vector<Json> smaller_values(const Json& value) {
 // Lists of steps that may stand in the place of one.
 std::vector<Json> smaller_steps(const Json& step, const Keys& fixed) {
   std::vector<Json> result;
-  for (const char* key : {"steps", "then", "else", "each"}) {
+  for (const char* key : kStepLists) {
     if (step.contains(key)) result.push_back(step[key]);
   }
   for (const auto& [key, value] : step.items()) {

@@ -15,7 +15,6 @@
 namespace ddproof::scenario {
 namespace {
 
-constexpr const char* kLists[] = {"steps", "then", "else", "each"};
 constexpr int kLost = -1;
 
 std::vector<int> ranks_of(const std::string& text, int end) {
@@ -101,7 +100,7 @@ class Renumbering {
     }
     if (kept_ < static_cast<int>(numbers_.size())) expect_anew(step);
     if (step.contains("root")) step["root"] = std::max(0, (*this)(step["root"].get<int>()));
-    for (const char* key : kLists) {
+    for (const char* key : kStepLists) {
       if (step.contains(key)) step[key] = steps(step[key]);
     }
     if (step.at("do") == "if" && step.contains("ranks")) {
@@ -327,7 +326,7 @@ Json flatten(const Json& document, std::size_t steps_max) {
 void for_each_list(Json& steps, const std::function<void(Json& list)>& action) {
   action(steps);
   for (Json& step : steps) {
-    for (const char* key : kLists) {
+    for (const char* key : kStepLists) {
       if (step.contains(key)) for_each_list(step[key], action);
     }
   }

@@ -40,6 +40,9 @@ Json keep_ranks(const Json& document, const std::vector<int>& kept, LostPeer los
 // steps for each rank; else nothing changes. What a sampler does for each batch stays as it is.
 Json flatten(const Json& document, std::size_t steps_max);
 
+// The keys under which steps hold steps.
+inline constexpr const char* kStepLists[] = {"steps", "then", "else", "each"};
+
 // Calls `action` for each list of steps in `steps`, the outer ones first.
 void for_each_list(Json& steps, const std::function<void(Json& list)>& action);
 
