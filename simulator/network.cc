@@ -7,8 +7,12 @@
 namespace ddproof::sim {
 
 Time LinkClass::transfer_time(std::uint64_t bytes) const {
-  constexpr unsigned __int128 kNanosecondsPerSecond = 1'000'000'000;
-  return static_cast<Time>(bytes * kNanosecondsPerSecond / bytes_per_second);
+  constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
+  if (bytes <= ~std::uint64_t{0} / kNanosecondsPerSecond) {  // a division of 64 bits is far cheaper
+    return static_cast<Time>(bytes * kNanosecondsPerSecond / bytes_per_second);
+  }
+  using Wide = unsigned __int128;
+  return static_cast<Time>(Wide{bytes} * kNanosecondsPerSecond / bytes_per_second);
 }
 
 Network::Network(Simulation& simulation, const NetworkOptions& options)

@@ -190,7 +190,7 @@ bool Simulation::fire_due() {
   if (!queue_.empty()) time = queue_.first().time;
   if (!deadlines_.empty()) time = std::min(time, deadlines_.first().time);
   const bool can_happen = time != kNever || next_liveness(time) != kNever;
-  if (can_happen || patience_runs_out_) time = std::min(time, next_patience());
+  if (can_happen || patience_runs_out_) time = std::min(time, next_patience(time));
   const Time check_at = next_liveness(time);
   if (std::min(time, check_at) != now_ && end_this_time()) return true;
   // What is due at the same time comes first: it may be the progress that is asked for.
@@ -204,7 +204,7 @@ bool Simulation::fire_due() {
   while (!deadlines_.empty() && deadlines_.first().time == now_) {
     meet_deadline(*deadlines_.first().fiber);
   }
-  while (next_patience() == now_) meet_deadline(*patience_.first().fiber);
+  while (next_patience(now_) == now_) meet_deadline(*patience_.first().fiber);
   while (!queue_.empty() && queue_.first().time == now_) {
     const Action action = queue_.pop().action;
     action.run(action.target, action.argument);
@@ -225,10 +225,11 @@ void Simulation::meet_deadline(Fiber& fiber) {
   make_ready(fiber, Fiber::WakeUp::kDeadline);
 }
 
-// When patience runs out first. Brings the heap up to date: a fiber's entry stays when its wait
-// ends, for the next wait, which usually has a later deadline.
-Time Simulation::next_patience() {
-  while (!patience_.empty()) {
+// When patience runs out first, or kNever if that is after `until`. Brings the heap up to date so
+// far: a fiber's entry stays when its wait ends, for the next wait, which usually has a later
+// deadline.
+Time Simulation::next_patience(Time until) {
+  while (!patience_.empty() && patience_.first().time <= until) {
     const TimerHeap::Entry first = patience_.first();
     Fiber& fiber = *first.fiber;
     const bool waits = fiber.state_ == Fiber::State::kWaiting;

@@ -186,7 +186,7 @@ class Simulation {
   void sleep_until(Time end, const WaitReason& reason);
   void forget_for_ever(Fiber& fiber);
   void meet_deadline(Fiber& fiber);
-  Time next_patience();
+  Time next_patience(Time until);
   void set_deadline(Fiber& fiber, Deadline deadline);
 
   // Quiescence: quiescence.cc.
