@@ -44,42 +44,16 @@ std::size_t bytes_of_rank(const Call& call) {
   return in == 0 || out == 0 ? std::max(in, out) : std::min(in, out);
 }
 
-Channel& Endpoint::inbound(int from) {
-  const auto [place, is_new] = inbound_.try_emplace(from);
-  Channel& channel = place->second;
-  if (is_new) {
-    Endpoint& sender = group_.endpoints[static_cast<std::size_t>(from)];
-    channel.group = group_.key;
-    channel.sender = &sender;
-    channel.receiver = this;
-    channel.from = from;
-    channel.to = rank_;
-    channel.world_from = sender.world_rank_;
-    channel.world_to = world_rank_;
-    sender.outbound_.push_back(&channel);
-    for (const Endpoint* end : {&sender, this}) {
-      if (!end->is_closed_) continue;
-      const auto& link = fabric_.network_.link(sender.world_rank_, world_rank_);
-      channel.end_at = std::min(channel.end_at, end->closed_at_ + link.latency);
-    }
-  }
-  return channel;
-}
-
 Channel& Endpoint::channel_to(int peer) {
-  if (last_out_.peer != peer) {
-    DDPROOF_CHECK(0 <= peer && peer < static_cast<int>(group_.endpoints.size()));
-    last_out_ = {peer, &group_.endpoints[static_cast<std::size_t>(peer)].inbound(rank_)};
-  }
-  return *last_out_.channel;
+  if (Channel* channel = outbound_.find(peer)) return *channel;
+  DDPROOF_CHECK(0 <= peer && peer < static_cast<int>(group_.endpoints.size()));
+  return fabric_.make_channel(*this, group_.endpoints[static_cast<std::size_t>(peer)]);
 }
 
 Channel& Endpoint::channel_from(int peer) {
-  if (last_in_.peer != peer) {
-    DDPROOF_CHECK(0 <= peer && peer < static_cast<int>(group_.endpoints.size()));
-    last_in_ = {peer, &inbound(peer)};
-  }
-  return *last_in_.channel;
+  if (Channel* channel = inbound_.find(peer)) return *channel;
+  DDPROOF_CHECK(0 <= peer && peer < static_cast<int>(group_.endpoints.size()));
+  return fabric_.make_channel(group_.endpoints[static_cast<std::size_t>(peer)], *this);
 }
 
 // Posts of both sides commute, and so do those of different channels: whichever post comes second
@@ -198,7 +172,7 @@ void Endpoint::forget(Poster& poster) {
   touch();
   fabric_.depart_early();
   const auto is_its = [&poster](const Post& post) { return post.poster == &poster; };
-  for (Channel* channel : outbound_) {
+  for (Channel* channel : outbound_.in_order()) {
     while (Post* post = channel->sends.take(is_its)) fabric_.free_post(post);
     for (Post* post = channel->flying.first(); post != nullptr; post = post->next) {
       if (is_its(*post->counterpart)) fabric_.release_sender(*channel, *post);
@@ -206,9 +180,9 @@ void Endpoint::forget(Poster& poster) {
   }
   const auto is_its_any = [&](const AnyReceive& any) { return is_its(*any.post); };
   while (Post* post = take_any_receive(is_its_any)) fabric_.free_post(post);
-  for (auto& [from, channel] : inbound_) {
-    while (Post* post = channel.receives.take(is_its)) fabric_.free_post(post);
-    for (Post* post = channel.flying.first(); post != nullptr; post = post->next) {
+  for (Channel* channel : inbound_.in_order()) {
+    while (Post* post = channel->receives.take(is_its)) fabric_.free_post(post);
+    for (Post* post = channel->flying.first(); post != nullptr; post = post->next) {
       if (is_its(*post)) post->poster = nullptr;
     }
   }
@@ -224,8 +198,8 @@ void Endpoint::close() {
   close_order_ = ++fabric_.closed_count_;
   fabric_.simulation_.record(sim::EventKind::kClose, world_rank_, -1, group_.id);
   if (fabric_.whole_calls_ != nullptr) fabric_.whole_calls_->closed(*this);
-  for (Channel* channel : outbound_) fabric_.close_sender(*channel, kClosedHere);
-  for (auto& [from, channel] : inbound_) fabric_.close_receiver(channel, kClosedHere);
+  for (Channel* channel : outbound_.in_order()) fabric_.close_sender(*channel, kClosedHere);
+  for (Channel* channel : inbound_.in_order()) fabric_.close_receiver(*channel, kClosedHere);
   while (Post* post = take_any_receive([](const AnyReceive&) { return true; })) {
     post->poster->failed(Direction::kReceive, -1, kClosedHere);
     fabric_.free_post(post);
@@ -260,6 +234,25 @@ Group& Fabric::group(std::uint64_t parent, const std::string& name,
   }
   DDPROOF_CHECK(group.endpoints.size() == members.size());
   return group;
+}
+
+Channel& Fabric::make_channel(Endpoint& sender, Endpoint& receiver) {
+  Channel& channel = channels_.emplace_back();
+  channel.group = sender.group_.key;
+  channel.sender = &sender;
+  channel.receiver = &receiver;
+  channel.from = sender.rank_;
+  channel.to = receiver.rank_;
+  channel.world_from = sender.world_rank_;
+  channel.world_to = receiver.world_rank_;
+  sender.outbound_.add(receiver.rank_, channel);
+  receiver.inbound_.add(sender.rank_, channel);
+  for (const Endpoint* end : {&sender, &receiver}) {
+    if (!end->is_closed_) continue;
+    const auto& link = network_.link(channel.world_from, channel.world_to);
+    channel.end_at = std::min(channel.end_at, end->closed_at_ + link.latency);
+  }
+  return channel;
 }
 
 Post* Fabric::make_post(Poster& poster, std::uint64_t slot, std::byte* data, std::size_t bytes,

@@ -40,6 +40,7 @@
 #include "backends/sim/channel.h"
 #include "backends/sim/departures.h"
 #include "backends/sim/hashes.h"
+#include "backends/sim/routes.h"
 #include "simulator/network.h"
 #include "simulator/simulation.h"
 
@@ -104,10 +105,6 @@ class Endpoint {
 
  private:
   friend class Fabric;
-  struct Route {
-    int peer = -1;
-    Channel* channel = nullptr;
-  };
   struct AnyReceive {
     Post* post;
     std::vector<int> peers;
@@ -116,7 +113,6 @@ class Endpoint {
   void touch_post(int from, int to) const;
   Channel& channel_to(int peer);
   Channel& channel_from(int peer);
-  Channel& inbound(int from);
   template <class Predicate>
   Post* take_any_receive(Predicate&& matches);
 
@@ -132,10 +128,8 @@ class Endpoint {
   HashedPayload hashed_payload_{hashes_};
   NoPayload no_payload_;
   Payload real_payload_;
-  Route last_out_;  // algorithms talk to few neighbours
-  Route last_in_;
-  std::map<int, Channel> inbound_;  // by sender
-  std::vector<Channel*> outbound_;
+  Routes outbound_;
+  Routes inbound_;
   std::vector<AnyReceive> any_receives_;  // that wait, in the order in which they were posted
 };
 
@@ -164,6 +158,7 @@ class Fabric {
 
  private:
   friend class Endpoint;
+  Channel& make_channel(Endpoint& sender, Endpoint& receiver);
   Post* make_post(Poster& poster, std::uint64_t slot, std::byte* data, std::size_t bytes,
                   PayloadMode payload);
   void free_post(Post* post);
@@ -192,6 +187,7 @@ class Fabric {
   std::uint64_t closed_count_ = 0;
   std::uint64_t send_count_ = 0;                 // ever
   std::map<const Post*, sim::Passage> damages_;  // by receive
+  std::deque<Channel> channels_;
   std::deque<Post> posts_;
   Post* free_posts_ = nullptr;  // a stack: the last one freed is still in the cache
 };
