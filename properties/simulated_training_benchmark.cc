@@ -64,7 +64,7 @@ class MeteredWork : public Work {
 class MeteredGroup : public ForwardingProcessGroup {
  public:
   MeteredGroup(ProcessGroup& inner, Meter& meter) : ForwardingProcessGroup(inner), meter_(meter) {}
-  WorkPtr submit(Call call) override {
+  WorkPtr submit(Call&& call) override {
     const Pause pause(meter_);
     return std::make_shared<MeteredWork>(inner_.submit(std::move(call)), meter_);
   }

@@ -48,25 +48,28 @@ const char* to_string(ReduceOp op) {
 
 std::string Call::describe() const {
   if (on_behalf_of) return on_behalf_of->describe();
-  std::string text = std::string(to_string(op)) + " #" + std::to_string(sequence);
   std::string details;
-  const auto add = [&details](std::string_view detail) {
+  const auto add = [&details](std::string_view detail, std::string_view more = {}) {
     if (!details.empty()) details += ", ";
-    details += detail;
+    details.append(detail).append(more);
   };
   if (reduces(op)) add(to_string(reduce_op));
   if (op != Op::kBarrier && op != Op::kMonitoredBarrier) {
     const ConstBuffer shown = buffer_shown(*this);
-    add(std::string(shown.type().name()) + " [" + shown.layout().describe() + "]");
+    add(shown.type().name());
+    details.append(" [").append(shown.layout().describe()).append("]");
   }
   if (wait_all_ranks) add("wait all ranks");
-  if (root >= 0) add("root " + std::to_string(root));
-  if (peer >= 0) add((op == Op::kSend ? "to " : "from ") + std::to_string(peer));
-  if (is_point_to_point(op)) add("tag " + std::to_string(tag));
-  if (!group.empty()) add("group " + group);
+  if (root >= 0) add("root ", std::to_string(root));
+  if (peer >= 0) add(op == Op::kSend ? "to " : "from ", std::to_string(peer));
+  if (is_point_to_point(op)) add("tag ", std::to_string(tag));
+  if (!group.empty()) add("group ", group);
   if (!label.empty()) add(label);
-  if (!details.empty()) text += " (" + details + ")";
-  return text + " at " + std::string(base_name(site.file)) + ":" + std::to_string(site.line);
+  std::string text = to_string(op);
+  text.append(" #").append(std::to_string(sequence));
+  if (!details.empty()) text.append(" (").append(details).append(")");
+  text.append(" at ").append(base_name(site.file)).append(":").append(std::to_string(site.line));
+  return text;
 }
 
 }  // namespace ddproof

@@ -25,7 +25,7 @@ class ForwardingProcessGroup : public ProcessGroup {
     return inner_.split(color, key, site);
   }
   void abort() override { inner_.abort(); }
-  WorkPtr submit(Call call) override { return inner_.submit(std::move(call)); }
+  WorkPtr submit(Call&& call) override { return inner_.submit(std::move(call)); }
 
  protected:
   ProcessGroup& inner_;

@@ -113,7 +113,7 @@ std::string ProcessGroup::who() const {
          std::string(backend_name()) + "]";
 }
 
-WorkPtr ProcessGroup::check_and_submit(Call call, const CallOptions& options, CallSite site) {
+WorkPtr ProcessGroup::check_and_submit(Call&& call, const CallOptions& options, CallSite site) {
   call.group = name_;
   call.label = options.label;
   call.timeout = options.timeout == Duration::zero() ? default_timeout_ : options.timeout;

@@ -47,9 +47,10 @@ CheckedProcessGroup::~CheckedProcessGroup() {
   if (std::uncaught_exceptions() > uncaught_at_start_) abort();
 }
 
-WorkPtr CheckedProcessGroup::submit(Call call) {
+WorkPtr CheckedProcessGroup::submit(Call&& call) {
   if (size() == 1) return inner_.submit(std::move(call));  // nobody to compare with
-  return queue_.submit([this, call] { execute(call); }, label_of(*this, call));
+  const auto kept = std::make_shared<const Call>(std::move(call));
+  return queue_.submit([this, kept] { execute(*kept); }, label_of(*this, *kept));
 }
 
 void CheckedProcessGroup::execute(const Call& call) {

@@ -28,7 +28,7 @@ class CheckedProcessGroup final : public ForwardingProcessGroup {
 
   std::unique_ptr<ProcessGroup> split(int color, int key, CallSite site) override;
   void abort() override;
-  WorkPtr submit(Call call) override;
+  WorkPtr submit(Call&& call) override;
 
  private:
   void execute(const Call& call);

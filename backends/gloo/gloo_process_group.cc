@@ -105,8 +105,9 @@ GlooProcessGroup::~GlooProcessGroup() {
   if (std::uncaught_exceptions() > uncaught_at_start_) leave("an exception ended its work");
 }
 
-WorkPtr GlooProcessGroup::submit(Call call) {
-  return queue_.submit([this, call] { execute(call); }, label_of(*this, call));
+WorkPtr GlooProcessGroup::submit(Call&& call) {
+  const auto kept = std::make_shared<const Call>(std::move(call));
+  return queue_.submit([this, kept] { execute(*kept); }, label_of(*this, *kept));
 }
 
 void GlooProcessGroup::execute(const Call& call) {

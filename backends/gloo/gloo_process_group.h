@@ -54,7 +54,7 @@ class GlooProcessGroup final : public ProcessGroup {
   const Capabilities& capabilities() const override { return *options_.capabilities; }
   std::unique_ptr<ProcessGroup> split(int color, int key, CallSite site) override;
   void abort() override;
-  WorkPtr submit(Call call) override;
+  WorkPtr submit(Call&& call) override;
 
  private:
   void execute(const Call& call);

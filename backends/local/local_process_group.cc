@@ -51,7 +51,7 @@ std::unique_ptr<ProcessGroup> LocalProcessGroup::split(int color, int, CallSite)
   return std::make_unique<LocalProcessGroup>(default_timeout(), std::move(part));
 }
 
-WorkPtr LocalProcessGroup::submit(Call call) {
+WorkPtr LocalProcessGroup::submit(Call&& call) {
   if (aborted_) {
     return std::make_shared<DoneWork>(std::make_exception_ptr(CommError(
         CommErrorKind::kAborted,

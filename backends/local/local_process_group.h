@@ -21,7 +21,7 @@ class LocalProcessGroup final : public ProcessGroup {
   const Capabilities& capabilities() const override { return capabilities_; }
   std::unique_ptr<ProcessGroup> split(int color, int key, CallSite site) override;
   void abort() override { aborted_ = true; }
-  WorkPtr submit(Call call) override;
+  WorkPtr submit(Call&& call) override;
 
  private:
   Capabilities capabilities_;

@@ -55,7 +55,7 @@ std::unique_ptr<ProcessGroup> RecordedProcessGroup::split(int color, int key, Ca
   return std::make_unique<RecordedProcessGroup>(std::move(part), runtime_, recorder_);
 }
 
-WorkPtr RecordedProcessGroup::submit(Call call) {
+WorkPtr RecordedProcessGroup::submit(Call&& call) {
   const std::uint64_t record = recorder_.begin(*this, call, runtime_.now());
   return std::make_shared<RecordedWork>(inner_.submit(std::move(call)), runtime_, recorder_,
                                         record);

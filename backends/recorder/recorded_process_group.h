@@ -19,7 +19,7 @@ class RecordedProcessGroup final : public ForwardingProcessGroup {
                        FlightRecorder& recorder);
 
   std::unique_ptr<ProcessGroup> split(int color, int key, CallSite site) override;
-  WorkPtr submit(Call call) override;
+  WorkPtr submit(Call&& call) override;
 
  private:
   std::unique_ptr<ProcessGroup> owned_;  // null when borrowed

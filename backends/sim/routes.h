@@ -24,7 +24,7 @@ class Routes {
 
   // Requires: no channel of `peer` is there.
   void add(int peer, Channel& channel) {
-    if (2 * ++count_ > entries_.size()) grow();
+    if (4 * ++count_ > 3 * entries_.size()) grow();
     entries_[place_of(peer)] = {peer, &channel};
   }
 
@@ -65,7 +65,7 @@ class Routes {
     }
   }
 
-  std::vector<Entry> entries_;  // a power of two of them, at least half of them free
+  std::vector<Entry> entries_;  // a power of two of them, at least a quarter of them free
   std::size_t count_ = 0;
 };
 

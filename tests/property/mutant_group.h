@@ -28,7 +28,7 @@ class MutantGroup final : public ForwardingProcessGroup {
   MutantGroup(ProcessGroup& inner, Mutation mutation)
       : ForwardingProcessGroup(inner), mutation_(std::move(mutation)) {}
 
-  WorkPtr submit(Call call) override { return mutation_(inner_, std::move(call)); }
+  WorkPtr submit(Call&& call) override { return mutation_(inner_, std::move(call)); }
 
  private:
   Mutation mutation_;

@@ -85,7 +85,7 @@ TEST_F(TrainingMutants, ParametersThatAreNotBroadcastAreFound) {
   // The ranks start apart: rank 1 keeps what it had, which is made to differ.
   const auto result = run([](ProcessGroup& inner, Call call) -> WorkPtr {
     const bool broadcast = call.op == Op::kBroadcast && call.output.type() == DType::kFloat32;
-    WorkPtr work = inner.submit(call);
+    WorkPtr work = inner.submit(Call(call));
     if (broadcast && inner.rank() == 1) {
       work->wait();
       elements(call)[0] += 1;

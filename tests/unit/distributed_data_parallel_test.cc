@@ -217,7 +217,7 @@ class RecordingGroup : public ForwardingProcessGroup {
  public:
   RecordingGroup(ProcessGroup& inner, std::vector<std::string>& log)
       : ForwardingProcessGroup(inner), log_(log) {}
-  WorkPtr submit(Call call) override {
+  WorkPtr submit(Call&& call) override {
     if (call.op == Op::kAllReduce) log_.push_back(call.label);
     return inner_.submit(std::move(call));
   }
