@@ -8,6 +8,14 @@
 #include "simulator/sanitizers.h"
 
 namespace ddproof::sim {
+namespace {
+
+// What fibers touch in a switch lies at the top of their stacks. If all tops had the same place in
+// a page, thousands of them would share a few sets of the processor's caches.
+constexpr std::size_t kColors = 8;
+constexpr std::size_t kColorBytes = 128;
+
+}  // namespace
 
 StackPool::~StackPool() {
   for (std::byte* slab : slabs_) munmap(slab, kSlabStacks * (kGuardBytes + kStackBytes));
@@ -28,8 +36,7 @@ Stack StackPool::acquire() {
   }
   std::byte* bottom = slabs_.back() + place * (kGuardBytes + kStackBytes) + kGuardBytes;
   if (mprotect(bottom, kStackBytes, PROT_READ | PROT_WRITE) != 0) fail();
-  ++made_;
-  return Stack{bottom};
+  return Stack{bottom, made_++ % kColors * kColorBytes};
 }
 
 void StackPool::fail() const {

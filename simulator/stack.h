@@ -18,7 +18,8 @@ inline constexpr std::size_t kGuardBytes = std::size_t{128} << 10;
 
 struct Stack {
   std::byte* bottom = nullptr;  // lowest usable byte
-  std::byte* top() const { return bottom + kStackBytes; }
+  std::size_t unused = 0;       // this many bytes at the top
+  std::byte* top() const { return bottom + kStackBytes - unused; }
 };
 
 // Hands out stacks and keeps returned ones for the next fiber. Address space is reserved for many
