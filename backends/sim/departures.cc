@@ -8,7 +8,7 @@ void Departures::add(Channel& channel, Post* receive) {
   const auto rank = static_cast<std::size_t>(channel.world_from);
   List& list = lists_[rank];
   const std::size_t place = entries_.size();
-  Entry& entry = entries_.emplace_back(&channel, receive, kNone);
+  Entry& entry = entries_.emplace_back(Entry{&channel, receive, kNone});
   waiting_[rank / 64] |= std::uint64_t{1} << (rank % 64);
   if (list.first == kNone) {
     list = {place, place};

@@ -83,7 +83,7 @@ class World {
     const bool is_plain =
         options.faults.empty() && options.jitter_max <= Duration::zero() && !options.observer;
     if (options.fidelity == Fidelity::kWhole && is_plain) {
-      whole_calls_.emplace(simulation_, network_options(options), options.payload);
+      whole_calls_.emplace(simulation_, network_options(options));
       fabric_.set_whole_calls(&*whole_calls_);
     }
     faults_.watch(simulation_);

@@ -7,6 +7,7 @@
 
 #include "backends/api/check.h"
 #include "backends/sim/fabric.h"
+#include "backends/sim/payload_mode.h"
 #include "backends/sim/sim_runtime.h"
 #include "backends/sim/transport.h"
 #include "backends/sim/whole_data.h"
@@ -25,11 +26,9 @@ sim::Time limit_of(const Operation& operation) {
 
 }  // namespace
 
-WholeCalls::WholeCalls(sim::Simulation& simulation, const sim::NetworkOptions& network,
-                       PayloadMode payload)
+WholeCalls::WholeCalls(sim::Simulation& simulation, const sim::NetworkOptions& network)
     : simulation_(simulation),
       network_(network),
-      payload_(payload),
       held_until_(static_cast<std::size_t>(simulation.ranks()), 0) {}
 
 bool WholeCalls::can_run(const Operation& operation, const Endpoint& endpoint) const {

@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "backends/gloo/operations.h"
-#include "backends/sim/payload_mode.h"
 #include "simulator/network.h"
 #include "simulator/report.h"
 #include "simulator/simulation.h"
@@ -34,7 +33,7 @@ struct Group;
 
 class WholeCalls {
  public:
-  WholeCalls(sim::Simulation& simulation, const sim::NetworkOptions& network, PayloadMode payload);
+  WholeCalls(sim::Simulation& simulation, const sim::NetworkOptions& network);
 
   // True: the rank's call is done, now. False: run it message by message. Throws what Gloo throws.
   bool run(Endpoint& endpoint, const gloo_operations::Operation& operation);
@@ -86,7 +85,6 @@ class WholeCalls {
 
   sim::Simulation& simulation_;
   sim::NetworkOptions network_;
-  PayloadMode payload_;
   std::vector<sim::Time> held_until_;  // by world rank
   std::map<Kind, Cost> costs_;
   Meetings meetings_;

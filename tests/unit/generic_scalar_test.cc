@@ -202,6 +202,7 @@ struct Counted {
   double value = 0;
   int fused = 0;
 
+  Counted(double value = 0, int fused = 0) : value(value), fused(fused) {}
   friend Counted operator+(Counted a, Counted b) { return {a.value + b.value, a.fused + b.fused}; }
   friend Counted operator*(Counted a, Counted b) { return {a.value * b.value, a.fused + b.fused}; }
   friend Counted fma(Counted a, Counted b, Counted c) {
