@@ -14,7 +14,5 @@ namespace ddproof::internal {
 
 }  // namespace ddproof::internal
 
-#define DDPROOF_CHECK(condition)                                                         \
-  do {                                                                                   \
-    if (!(condition)) ::ddproof::internal::check_failed(#condition, __FILE__, __LINE__); \
-  } while (false)
+#define DDPROOF_CHECK(condition) \
+  ((condition) ? void() : ::ddproof::internal::check_failed(#condition, __FILE__, __LINE__))
