@@ -24,7 +24,8 @@
 namespace ddproof {
 
 enum class AllReduceAlgorithm {
-  kAuto,   // bcube up to kBcubeBytesMax, ring above
+  kAuto,   // bcube up to kBcubeBytesMax, ring above; few bytes of min and max along a tree
+           // where bcube would take many messages
   kRing,   // 2(N-1) steps of 1/N of the data each: fewest bytes per link
   kBcube,  // about 2 log2(N) steps: lowest latency
 };

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -33,6 +34,11 @@ struct FoundOut {
   Finding finding;
 };
 
+// Memory for a while. Left uninitialised: every byte is written before it is read.
+inline std::unique_ptr<std::byte[]> scratch(std::size_t bytes) {
+  return std::unique_ptr<std::byte[]>(new std::byte[bytes]);
+}
+
 // The one of the call. run.cc
 void run(const Operation& operation);
 
@@ -42,6 +48,12 @@ bool uses_ring(AllReduceAlgorithm wanted, std::size_t bytes);
 void all_reduce(const Operation& operation);
 void reduce(const Operation& operation);
 void reduce_scatter(const Operation& operation);
+
+// tree.cc
+// Whether AllReduceAlgorithm::kAuto takes it: for few bytes and an operation that is exact in any
+// order, where the number of ranks has a large odd part, all of which send to all in Gloo's bcube.
+bool takes_tree(const Call& call, int ranks);
+void all_reduce_by_tree(const Operation& operation);
 
 // moves.cc
 void broadcast(const Operation& operation);

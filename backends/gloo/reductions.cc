@@ -41,11 +41,6 @@ class ReduceOptions : public gloo::ReduceOptions {
   }
 };
 
-// Left uninitialised: every byte is written before it is read.
-std::unique_ptr<std::byte[]> scratch(std::size_t bytes) {
-  return std::unique_ptr<std::byte[]>(new std::byte[bytes]);
-}
-
 void finish_average(const Operation& operation, const Buffer& data) {
   if (operation.call.reduce_op != ReduceOp::kAverage) return;
   operation.payload.divide(data, operation.context->size);
@@ -61,6 +56,10 @@ bool uses_ring(AllReduceAlgorithm wanted, std::size_t bytes) {
 void all_reduce(const Operation& operation) {
   const Buffer& data = operation.call.output;
   if (data.count() == 0) return;
+  const bool is_free = operation.all_reduce == AllReduceAlgorithm::kAuto;
+  if (is_free && takes_tree(operation.call, operation.context->size)) {
+    return all_reduce_by_tree(operation);
+  }
   gloo::allreduce(AllReduceOptions(operation, data.data(), static_cast<std::size_t>(data.count()),
                                    data.type()));
   finish_average(operation, data);

@@ -6,7 +6,12 @@
 
 namespace ddproof::gloo_operations {
 
-enum class SlotPrefix : std::uint64_t { kPointToPoint = 0x20, kArrival = 0x21, kVerdict = 0x22 };
+enum class SlotPrefix : std::uint64_t {
+  kPointToPoint = 0x20,
+  kArrival = 0x21,
+  kVerdict = 0x22,
+  kTree = 0x23,
+};
 
 constexpr std::uint64_t slot(SlotPrefix prefix, std::uint32_t tag) {
   return (static_cast<std::uint64_t>(prefix) << 40) | (std::uint64_t{tag} << 8);
