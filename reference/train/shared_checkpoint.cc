@@ -11,8 +11,15 @@ enum Outcome : std::int64_t { kNothing, kDone, kFailed };
 
 // Rank 0's bytes, on every rank.
 std::vector<std::byte> share_bytes(ProcessGroup& group, std::vector<std::byte> bytes) {
-  std::array<std::int64_t, 1> size{static_cast<std::int64_t>(bytes.size())};
+  const auto mine = static_cast<std::int64_t>(bytes.size());
+  std::array<std::int64_t, 2> size{mine, ~mine};
   group.broadcast(Buffer::of(size), 0, {.label = "checkpoint size"})->wait();
+  if (size[1] != ~size[0]) {  // else a flipped bit asks for terabytes
+    throw DataError(group.who() +
+                    " checkpoint size: what came from rank 0 was damaged on its way (" +
+                    std::to_string(size[0]) + " bytes, and " + std::to_string(~size[1]) +
+                    " to compare); restart the job");
+  }
   bytes.resize(static_cast<std::size_t>(size[0]));
   group
       .broadcast(Buffer(bytes.data(), element_of<std::uint8_t>(), Layout(size[0])), 0,
