@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "simulator/time.h"
@@ -33,6 +35,9 @@ class EventQueue {
   };
 
   bool empty() const { return heap_.empty(); }
+  std::size_t size() const { return heap_.size(); }
+  // In no order.
+  std::span<const Entry> entries() const { return heap_; }
   // Requires: not empty.
   const Entry& first() const { return heap_.front(); }
 

@@ -1,4 +1,5 @@
-// What a Simulation does when no fiber can run and no event is left, and how it ends.
+// What a Simulation does when no fiber can run and no event is left, how it tells who is stuck, and
+// how it ends.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -50,7 +51,7 @@ bool Simulation::at_quiescence() {
                                    [this](const auto& fiber) { return can_deadlock(*fiber); });
   if (blocked) {
     if (report_.verdict == Verdict::kNone) give_stuck_verdict();
-    if (interrupt_deadlocked()) return true;
+    if (interrupt_deadlocked(RankMarks(ranks_.size()))) return true;
     blame_deadlock();
   }
   return kill_all() || abandon_all();
@@ -78,13 +79,20 @@ void Simulation::give_stuck_verdict() {
                          [this](int rank) { return owes_progress(rank); });
     if (!late.empty()) return give_liveness_verdict(late, true);
   }
-  give_deadlock_verdict();
+  give_deadlock_verdict(RankMarks(ranks_.size()));
 }
 
-void Simulation::give_deadlock_verdict() {
+// Those that are not `going` are stuck, or have ended.
+void Simulation::give_deadlock_verdict(const RankMarks& going) {
   std::map<int, std::vector<const Fiber*>> blocked;
+  std::vector<RankWait> elsewhere;
   for (const auto& fiber : fibers_) {
-    if (can_deadlock(*fiber)) blocked[fiber->rank_].push_back(fiber.get());
+    if (!can_deadlock(*fiber)) continue;
+    if (going.has(fiber->rank_)) {
+      elsewhere.push_back(wait_of(*fiber));
+    } else {
+      blocked[fiber->rank_].push_back(fiber.get());
+    }
   }
   std::vector<RankWait> waits;
   for (const auto& [rank, fibers] : blocked) {
@@ -101,7 +109,7 @@ void Simulation::give_deadlock_verdict() {
     }
   }
   const std::vector<std::string_view> views(fates.begin(), fates.end());
-  DeadlockCause cause = find_cause(waits);
+  DeadlockCause cause = find_cause(waits, elsewhere);
   report_.verdict = Verdict::kDeadlock;
   report_.verdict_text = describe_deadlock(now_, std::move(waits), cause, views);
   report_.verdict_culprits = std::move(cause.culprits);
@@ -111,10 +119,11 @@ void Simulation::give_deadlock_verdict() {
 }
 
 // Ends ordinary waits with DeadlockError; false when there are none.
-bool Simulation::interrupt_deadlocked() {
+bool Simulation::interrupt_deadlocked(const RankMarks& going) {
   std::vector<Fiber*> victims;
   for (const auto& fiber : fibers_) {
-    if (!can_deadlock(*fiber) || fiber->reason_->kind != WaitKind::kCall) continue;
+    if (going.has(fiber->rank_) || !can_deadlock(*fiber)) continue;
+    if (fiber->reason_->kind != WaitKind::kCall) continue;
     if (!is_unwinding(*fiber)) victims.push_back(fiber.get());
   }
   std::sort(victims.begin(), victims.end(),
@@ -153,11 +162,15 @@ void Simulation::stop_at_event_limit() {
   kill_all();
 }
 
-// Unwinds every fiber that can be unwound; false when there is none.
 bool Simulation::kill_all() {
+  return kill([](const Fiber&) { return true; });
+}
+
+// Unwinds those of them that can be unwound; false when there is none.
+bool Simulation::kill(const std::function<bool(const Fiber&)>& is_chosen) {
   std::vector<Fiber*> victims;
   for (const auto& fiber : fibers_) {
-    if (std::exchange(fiber->killed_, true)) continue;
+    if (!is_chosen(*fiber) || std::exchange(fiber->killed_, true)) continue;
     victims.push_back(fiber.get());
   }
   std::sort(victims.begin(), victims.end(),

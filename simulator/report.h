@@ -18,7 +18,7 @@ enum class RankOutcome : std::uint8_t {
   kThrew,
   kCrashed,
   kHung,
-  kStopped,  // unwound or abandoned because the run ended: the event limit
+  kStopped,  // unwound or abandoned because the run ended: the event limit, others' deadlock
 };
 
 struct RankReport {
@@ -32,7 +32,7 @@ struct RankReport {
 
 enum class Verdict : std::uint8_t {
   kNone,        // every main returned, threw, crashed or hung on its own account
-  kDeadlock,    // at some point no fiber could ever go on
+  kDeadlock,    // at some point ranks could never go on, whatever the others did
   kEventLimit,  // stopped at event_count_max: a livelock, or the limit is too low
   kLiveness,    // ranks made no progress after the faults were over: simulator/liveness.h
 };

@@ -36,6 +36,7 @@ Simulation::Simulation(const SimulationOptions& options)
       liveness_(options.liveness),
       event_count_max_(options.event_count_max),
       patience_runs_out_(options.patience_runs_out),
+      looks_for_stuck_(!patience_runs_out_ && observer_ == nullptr && liveness_ == nullptr),
       digest_(options.seed),
       deadlines_(&Fiber::deadline_place_),
       patience_(&Fiber::patience_place_) {
@@ -86,6 +87,8 @@ Report Simulation::run() {
       if (last != nullptr && last->ended()) retire(*last);
     } else if (events_ > event_count_max_) {
       stop_at_event_limit();
+    } else if (events_ > look_after_) {
+      look_for_stuck_ranks();
     } else if (!at_quiescence()) {
       return make_report();
     }
@@ -94,7 +97,7 @@ Report Simulation::run() {
 
 // The fiber that runs next, after letting time pass if need be; null when run() has to decide.
 Fiber* Simulation::choose_next() {
-  while (events_ <= event_count_max_) {
+  while (events_ <= std::min(look_after_, event_count_max_)) {
     if (ready_.empty()) {
       if (observer_ != nullptr) observer_->on_all_wait();
       if (!fire_due()) return nullptr;
@@ -200,6 +203,10 @@ bool Simulation::fire_due() {
     return true;
   }
   if (time == kNever) return false;
+  if (look_is_due_ || (queue_.empty() && time - now_ > now_ - looked_at_)) {
+    look_for_stuck_ranks();
+    if (!ready_.empty()) return true;
+  }
   now_ = time;
   while (!deadlines_.empty() && deadlines_.first().time == now_) {
     meet_deadline(*deadlines_.first().fiber);
@@ -334,7 +341,8 @@ void Simulation::note_poll(WaitKind kind) {
 }
 
 void Simulation::join(Fiber& fiber) {
-  const WaitReason reason{.what = "join", .kind = WaitKind::kCleanup};
+  const WaitReason reason{
+      .what = "join", .kind = WaitKind::kCleanup, .is_local = fiber.rank_ == current_->rank_};
   touch(fiber.key_, Access::kRead);
   while (!fiber.ended()) {
     fiber.joiners_.push_back(fibers_[current_->index_]);

@@ -9,15 +9,16 @@
 //   I3  Every choice comes from the Scheduler, every rank's randomness from a stream of its own;
 //       both from the seed. So program, scheduler and seed fix the run.
 //   I4  digest() folds in every event. Equal digests mean equal runs.
-//   I5  run() always returns: when all fibers have ended, after a deadlock (no fiber can run and no
-//       event is left) at once, and at the event limit.
+//   I5  run() always returns: when all fibers have ended, after a deadlock (nothing that can still
+//       happen would end the waits of some ranks) soon, and at the event limit.
 //
-// What a deadlock does: every fiber in a call gets DeadlockError out of its wait, so that
-// destructors run and everybody learns the verdict. What the death of a rank does: each of its
-// fibers gets RankKilled out of its wait, now and in every later wait. No exception ends a wait for
-// a lock or a join (WaitKind::kCleanup) or a wait that a fiber makes while it unwinds: both belong
-// to destructors, which must not throw. A fiber that nothing else ends is abandoned, and the report
-// counts it; its rank's error is the verdict.
+// What a deadlock does: every fiber of a stuck rank in a call gets DeadlockError out of its wait,
+// so that destructors run and everybody learns the verdict. Ranks that could go on are stopped, as
+// at the event limit. What the death of a rank does: each of its fibers gets RankKilled out of its
+// wait, now and in every later wait. No exception ends a wait for a lock or a join
+// (WaitKind::kCleanup) or a wait that a fiber makes while it unwinds: both belong to destructors,
+// which must not throw. A fiber that nothing else ends is abandoned, and the report counts it; its
+// rank's error is the verdict.
 //
 // Threads: a Simulation is used by one thread. Nothing here is global: many Simulations may run
 // side by side on many threads.
@@ -29,6 +30,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "simulator/event.h"
@@ -37,6 +39,7 @@
 #include "simulator/fiber.h"
 #include "simulator/liveness.h"
 #include "simulator/random.h"
+#include "simulator/rank_marks.h"
 #include "simulator/report.h"
 #include "simulator/run_queue.h"
 #include "simulator/scheduler.h"
@@ -62,6 +65,9 @@ struct SimulationOptions {
   StepObserver* observer = nullptr;    // nobody
   const Liveness* liveness = nullptr;  // no progress is asked for
 };
+
+// Marks the ranks that a pending event may wake, by its argument.
+using EventRanks = std::function<void(std::uint64_t argument, RankMarks& ranks)>;
 
 class Simulation {
  public:
@@ -119,6 +125,9 @@ class Simulation {
   }
   // Runs `action` at `time` on no fiber's stack: it must not wait. Requires: time >= now().
   void schedule(Time time, const Action& action);
+  // States whom the events with this target concern, for as long as they are pending. Unless that
+  // is stated, nobody counts as stuck while there are any.
+  void explain_events(const void* target, EventRanks ranks);
   // Runs `action` like an event, before time passes, when all fibers wait and nothing more is due
   // now. What it sees has happened by now in every order of fibers; it may schedule for now.
   void at_end_of_time(const Action& action) { end_of_time_.push_back(action); }
@@ -192,10 +201,11 @@ class Simulation {
   // Quiescence: quiescence.cc.
   bool at_quiescence();
   void give_stuck_verdict();
-  void give_deadlock_verdict();
-  bool interrupt_deadlocked();
+  void give_deadlock_verdict(const RankMarks& going);
+  bool interrupt_deadlocked(const RankMarks& going);
   void blame_deadlock();
   void stop_at_event_limit();
+  bool kill(const std::function<bool(const Fiber&)>& is_chosen);
   bool kill_all();
   bool abandon_all();
   bool can_deadlock(const Fiber& fiber) const;
@@ -203,6 +213,12 @@ class Simulation {
   static RankWait wait_of(const Fiber& fiber);
   static std::vector<RankWait> waits_of(const std::vector<const Fiber*>& fibers);
   Report make_report();
+
+  // Ranks that are stuck while others go on: partial_deadlock.cc.
+  void look_for_stuck_ranks();
+  bool mark_ranks_of_events(RankMarks& going) const;
+  bool can_go_on(const Fiber& fiber) const;
+  void spread(RankMarks& going) const;
 
   // Liveness: liveness.cc.
   Time next_liveness(Time next_event) const;
@@ -223,6 +239,8 @@ class Simulation {
   std::optional<StackPool> own_stacks_;
   std::uint64_t event_count_max_;
   bool patience_runs_out_;
+  // A search sees orders of steps, not how many events there were; liveness has its own bound.
+  bool looks_for_stuck_;
 
   Time now_ = 0;
   std::uint64_t sequence_ = 0;
@@ -232,6 +250,9 @@ class Simulation {
   std::uint64_t objects_made_ = 0;  // outside of fibers
   std::uint64_t polls_ = 0;         // since the switch with the number polled_at_switch_
   std::uint64_t polled_at_switch_ = 0;
+  std::uint64_t look_after_ = 0;  // events: for stuck ranks
+  Time looked_at_ = 0;
+  bool look_is_due_ = false;
   Digest digest_;
   EventQueue queue_;
   std::vector<Action> end_of_time_;
@@ -246,7 +267,8 @@ class Simulation {
   Time next_check_ = kNever;  // of progress
   std::vector<RankState> ranks_;
   std::vector<std::function<void(int)>> crash_observers_;
-  std::vector<std::shared_ptr<Fiber>> fibers_;     // not ended
+  std::vector<std::pair<const void*, EventRanks>> event_ranks_;  // by target
+  std::vector<std::shared_ptr<Fiber>> fibers_;                   // not ended
   std::vector<std::shared_ptr<Fiber>> abandoned_;  // with their stacks: others may point into them
   Report report_;
 };

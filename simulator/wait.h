@@ -18,15 +18,19 @@ enum class WaitKind : std::uint8_t {
   kCleanup,  // locks and joins, which destructors use: never ended by an exception
 };
 
-// What a verdict is made from. `ranks` are those that the wait still needs: whose part is done, or
-// under way, is not among them. Must stay valid while the fiber waits.
+// What a verdict is made from. `ranks` are those that the wait still needs: whose part is done is
+// not among them. Nothing but what these ranks and those in `may_leave` do, an event that concerns
+// the waiting rank, or another fiber of its own, may end the wait. Must stay valid while the fiber
+// waits.
 struct WaitReason {
   std::string_view what;
   const char* file = "";
   int line = 0;
-  const std::vector<int>* ranks = nullptr;  // the ranks that could end the wait; null: unknown
+  const std::vector<int>* ranks = nullptr;      // the ranks that could end the wait; null: unknown
+  const std::vector<int>* may_leave = nullptr;  // others that end it too, by leaving; null: none
   WaitKind kind = WaitKind::kCall;
-  bool any = false;  // one of `ranks` is enough; else it takes them all
+  bool any = false;       // one of `ranks` is enough; else it takes them all
+  bool is_local = false;  // only the rank's own fibers can end it; `ranks` is null
   int meeting =
       0;  // of so many ranks, all in this call, which they tell in the same words; 0: none
 };

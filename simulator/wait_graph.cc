@@ -39,7 +39,7 @@ class WaitGraph {
     for (const RankWait& wait : told) add(wait);
   }
 
-  DeadlockCause cause() const {
+  DeadlockCause cause(const std::vector<RankWait>& elsewhere) const {
     DeadlockCause result;
     std::set<int> ended;
     for (const Wait& wait : waits_) {
@@ -51,7 +51,7 @@ class WaitGraph {
       std::vector<int>& ranks = result.cores.emplace_back();
       for (const Node node : core) ranks.push_back(ranks_[node]);
     }
-    if (result.culprits.empty()) result.culprits = odd_ones(result.cores);
+    if (result.culprits.empty()) result.culprits = odd_ones(result.cores, elsewhere);
     return result;
   }
 
@@ -202,7 +202,8 @@ class WaitGraph {
   }
 
   // Per call in which ranks meet: who is in it, and whom they still wait for.
-  std::vector<int> odd_ones(const std::vector<std::vector<int>>& cores) const {
+  std::vector<int> odd_ones(const std::vector<std::vector<int>>& cores,
+                            const std::vector<RankWait>& elsewhere) const {
     struct Meeting {
       std::set<int> here, missing;
       std::size_t size;
@@ -214,6 +215,10 @@ class WaitGraph {
       meeting.size = static_cast<std::size_t>(wait.told->meeting);
       meeting.here.insert(ranks_[wait.node]);
       meeting.missing.insert(wait.told->ranks.begin(), wait.told->ranks.end());
+    }
+    for (const RankWait& wait : elsewhere) {
+      const auto meeting = meetings.find({wait.what, wait.site});
+      if (meeting != meetings.end()) meeting->second.here.insert(wait.rank);
     }
     std::set<int> stuck;
     for (const std::vector<int>& core : cores) stuck.insert(core.begin(), core.end());
@@ -238,9 +243,10 @@ class WaitGraph {
 
 }  // namespace
 
-DeadlockCause find_cause(const std::vector<RankWait>& waits) {
+DeadlockCause find_cause(const std::vector<RankWait>& waits,
+                         const std::vector<RankWait>& elsewhere) {
   SIM_CHECK(!waits.empty());
-  return WaitGraph(waits).cause();
+  return WaitGraph(waits).cause(elsewhere);
 }
 
 }  // namespace ddproof::sim

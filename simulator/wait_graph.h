@@ -35,7 +35,8 @@ struct DeadlockCause {
 };
 
 // Requires: at least one wait; a rank with one for it is not known whom has no others. `ranks` may
-// name a rank twice.
-DeadlockCause find_cause(const std::vector<RankWait>& waits);
+// name a rank twice. `elsewhere` are waits of ranks that can go on: they count as being in a call.
+DeadlockCause find_cause(const std::vector<RankWait>& waits,
+                         const std::vector<RankWait>& elsewhere = {});
 
 }  // namespace ddproof::sim

@@ -30,6 +30,7 @@ struct WaitReason {
   CallSite site;
   std::vector<int> ranks;
   bool idle = false;  // a service waiting for work: no part of a deadlock
+  bool is_local = false;  // only other tasks of this rank end it
 };
 
 // A mutex with a condition: guards state that tasks of one rank share, and lets them wait for it.

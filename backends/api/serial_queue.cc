@@ -22,7 +22,7 @@ struct SerialQueue::Job {
 struct SerialQueue::State {
   explicit State(Runtime& r) : runtime(r), monitor(r.make_monitor()) {}
   Runtime& runtime;
-  std::unique_ptr<Monitor> monitor;  // guards all below, and every Job's done and error
+  std::unique_ptr<Monitor> monitor;      // guards all below, and every Job's done and error
   std::list<std::shared_ptr<Job>> jobs;  // an empty deque takes half a kilobyte
   std::exception_ptr failed;
   bool closing = false;
@@ -43,7 +43,8 @@ class SerialQueue::QueuedWork : public Work {
     const TimePoint deadline = deadline_after(state_->runtime.now(), timeout);
     MonitorLock lock(*state_->monitor);
     while (!job_->done) {
-      if (!state_->monitor->wait(deadline, {job_->label.what, job_->label.site, {}}) &&
+      if (!state_->monitor->wait(
+              deadline, {.what = job_->label.what, .site = job_->label.site, .is_local = true}) &&
           !job_->done) {
         throw CommError(CommErrorKind::kTimeout,
                         job_->label.who + " " + job_->label.what +
@@ -98,7 +99,7 @@ void SerialQueue::run() {
   MonitorLock lock(*state.monitor);
   while (true) {
     while (state.jobs.empty() && !state.closing) {
-      state.monitor->wait(kForever, {"idle", CallSite{}, {}, true});
+      state.monitor->wait(kForever, {.what = "idle", .idle = true, .is_local = true});
     }
     if (state.jobs.empty()) return;
     const std::shared_ptr<Job> job = std::move(state.jobs.front());

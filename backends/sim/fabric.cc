@@ -215,6 +215,11 @@ Fabric::Fabric(sim::Simulation& simulation, sim::Network& network, PayloadMode p
   simulation.on_crash([this](int rank) {
     for (Endpoint* endpoint : endpoints_[static_cast<std::size_t>(rank)]) endpoint->close();
   });
+  simulation.explain_events(this, [](std::uint64_t argument, sim::RankMarks& ranks) {
+    const Channel& channel = to_channel(argument);
+    ranks.add(channel.world_from);
+    ranks.add(channel.world_to);
+  });
 }
 
 Group& Fabric::group(std::uint64_t parent, const std::string& name,

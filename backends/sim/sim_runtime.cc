@@ -35,7 +35,8 @@ class SimMonitor final : public Monitor {
                                .file = reason.site.file,
                                .line = reason.site.line,
                                .ranks = &reason.ranks,
-                               .kind = reason.idle ? sim::WaitKind::kIdle : sim::WaitKind::kCall};
+                               .kind = reason.idle ? sim::WaitKind::kIdle : sim::WaitKind::kCall,
+                               .is_local = reason.is_local};
     unlock();
     const Relock relock{*this};  // however the wait ends
     return with_comm_errors(

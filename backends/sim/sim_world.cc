@@ -140,9 +140,11 @@ class World {
     all_ended_.wake_all(simulation_);
   }
 
-  // Until all bodies have ended, or no other rank can go on.
+  // Until all bodies have ended, or no other rank can go on. While a body waits this never ends, so
+  // nobody need count on what comes after.
   void stay() {
-    const sim::WaitReason reason{.what = "the other ranks' end", .kind = sim::WaitKind::kIdle};
+    const sim::WaitReason reason{
+        .what = "the other ranks' end", .kind = sim::WaitKind::kIdle, .is_local = true};
     try {
       while (!all_have_ended_) all_ended_.wait(simulation_, reason);
     } catch (const sim::RankKilled&) {

@@ -33,8 +33,12 @@ class SimUnboundBuffer final : public gloo::transport::UnboundBuffer, public Pos
     if (sends_.posted > 0 || receives_.posted > 0) endpoint_.forget(*this);
   }
 
-  bool waitRecv(int* rank, milliseconds timeout) override { return wait(receives_, rank, timeout); }
-  bool waitSend(int* rank, milliseconds timeout) override { return wait(sends_, rank, timeout); }
+  bool waitRecv(int* rank, milliseconds timeout) override {
+    return wait(receives_, sends_, rank, timeout);
+  }
+  bool waitSend(int* rank, milliseconds timeout) override {
+    return wait(sends_, receives_, rank, timeout);
+  }
   void abortWaitRecv() override { abort_wait(receives_); }
   void abortWaitSend() override { abort_wait(sends_); }
 
@@ -122,7 +126,7 @@ class SimUnboundBuffer final : public gloo::transport::UnboundBuffer, public Pos
   }
 
   // True when a post is done, false when the wait was aborted.
-  bool wait(Side& side, int* rank, milliseconds timeout) {
+  bool wait(Side& side, const Side& other, int* rank, milliseconds timeout) {
     if (timeout == gloo::transport::kUnsetTimeout) timeout = context_.getTimeout();
     const bool for_ever = timeout == gloo::kNoTimeout || timeout >= kGlooForever;
     sim::Simulation& simulation = endpoint_.fabric().simulation();
@@ -132,7 +136,7 @@ class SimUnboundBuffer final : public gloo::transport::UnboundBuffer, public Pos
     while (side.completed == 0) {
       if (failure_) throw_failure();
       if (side.is_aborted) break;
-      if (!wait_once(side, deadline)) {
+      if (!wait_once(side, other, deadline)) {
         endpoint_.close();
         throw gloo::IoException("Timed out waiting " + std::to_string(timeout.count()) + "ms for " +
                                 side.name + " operation to complete");
@@ -145,7 +149,7 @@ class SimUnboundBuffer final : public gloo::transport::UnboundBuffer, public Pos
   }
 
   // False when the deadline passed.
-  bool wait_once(Side& side, const sim::Deadline& deadline) {
+  bool wait_once(Side& side, const Side& other, const sim::Deadline& deadline) {
     sim::Simulation& simulation = endpoint_.fabric().simulation();
     DDPROOF_CHECK(side.waiter == nullptr);
     struct Waiting {
@@ -157,8 +161,10 @@ class SimUnboundBuffer final : public gloo::transport::UnboundBuffer, public Pos
     ++endpoint_.waiting;
     // One post that names several peers takes a message from any of them. The callers of several
     // posts wait for all of these, one after another.
-    const sim::WaitReason reason{
-        .what = side.name, .ranks = &side.peers, .any = side.posted == 1 && side.peers.size() > 1};
+    const sim::WaitReason reason{.what = side.name,
+                                 .ranks = &side.peers,
+                                 .may_leave = &other.peers,
+                                 .any = side.posted == 1 && side.peers.size() > 1};
     return with_comm_errors([&] { return simulation.wait(reason, deadline); });
   }
 

@@ -29,7 +29,11 @@ sim::Time limit_of(const Operation& operation) {
 WholeCalls::WholeCalls(sim::Simulation& simulation, const sim::NetworkOptions& network)
     : simulation_(simulation),
       network_(network),
-      held_until_(static_cast<std::size_t>(simulation.ranks()), 0) {}
+      held_until_(static_cast<std::size_t>(simulation.ranks()), 0) {
+  simulation.explain_events(this, [](std::uint64_t argument, sim::RankMarks& ranks) {
+    for (const int member : reinterpret_cast<const Group*>(argument)->members) ranks.add(member);
+  });
+}
 
 bool WholeCalls::can_run(const Operation& operation, const Endpoint& endpoint) const {
   const Call& call = operation.call;

@@ -23,6 +23,7 @@ enum class Do : std::uint8_t {
   kSleep,
   kWait,   // for all queues of the rank
   kPause,  // for ever, and nobody knows for whom
+  kSpin,   // goes on for ever, and meets nobody
   kExit,   // these three wait for all queues first
   kCrash,
   kHang,
@@ -58,6 +59,7 @@ inline bool has_rank(RankMask mask, int rank) { return (mask >> rank & 1U) != 0;
 struct MeetShape {
   bool any = true;        // with kReceiveAny and kPause
   bool contents = false;  // contents differ now and then
+  bool endless = false;   // most programs have a rank with kSpin
 };
 
 // Draws a program in which everything meets, then breaks most of them in one or two places.
@@ -66,13 +68,15 @@ class MeetProgramDraw {
   MeetProgramDraw(std::uint64_t seed, MeetShape shape) : random_(sim::mix64(seed)), shape_(shape) {}
 
   MeetProgram draw() {
-    program_.ranks.resize(static_cast<std::size_t>(2 + below(kRanksMax - 1)));
+    const int ranks = shape_.endless ? kRanksMax : 2 + below(kRanksMax - 1);
+    program_.ranks.resize(static_cast<std::size_t>(ranks));
     draw_groups();
     for (int count = 1 + below(5); count > 0; --count) add_event();
     if (one_in(3)) make_async();
     if (!one_in(4)) {
       for (int breaks = 1 + below(2); breaks > 0; --breaks) break_it();
     }
+    if (shape_.endless && !one_in(4)) spin(steps(below(program_.size())));
     return std::move(program_);
   }
 
@@ -140,6 +144,11 @@ class MeetProgramDraw {
       case 7: step = replacement(); return;
       default: step.content = 1; return;
     }
+  }
+
+  void spin(std::vector<MeetStep>& its) {
+    its.resize(static_cast<std::size_t>(below(static_cast<int>(its.size()) + 1)));
+    its.push_back({.what = Do::kSpin});
   }
 
   static Do end_of(int kind) { return kind == 0 ? Do::kExit : kind == 1 ? Do::kCrash : Do::kHang; }

@@ -28,8 +28,9 @@ struct MeetState {
 class MeetSearch {
  public:
   // `compares`: where the contents of a meeting differ, all its ranks fail.
-  MeetSearch(const MeetProgram& program, bool compares) : program_(program), compares_(compares) {
-    MeetState start;
+  // From `start` on, in which ranks may have steps before them that they do on their own.
+  MeetSearch(const MeetProgram& program, bool compares, MeetState start = {})
+      : program_(program), compares_(compares) {
     advance(start);
     visit(start);
   }
@@ -40,11 +41,36 @@ class MeetSearch {
   // contents differ in some run; a pair has none.
   const std::set<RankMask>& mismatches() const { return mismatches_; }
 
+  // Whether this can come, or could if ranks did what they do on their own.
+  bool has_seen(MeetState state) const {
+    advance(state);
+    return seen_.contains(state);
+  }
+
   // --- What holds in an end ---
 
-  bool is_stuck(const MeetState& state, int rank) const { return !has_ended(state, rank); }
+  bool is_stuck(const MeetState& state, int rank) const {
+    return !has_ended(state, rank) && !spins(state, rank);
+  }
   RankMask stuck(const MeetState& state) const {
     return ranks_where([&](int rank) { return is_stuck(state, rank); });
+  }
+  bool has_spinning(const MeetState& state) const {
+    return ranks_where([&](int rank) { return spins(state, rank); }) != 0;
+  }
+  // Those of the stuck ones of whom it is certain though others go on: whoever could help them is
+  // one of them or has ended.
+  RankMask stuck_for_certain(const MeetState& state) const {
+    RankMask certain = stuck(state);
+    for (RankMask last = 0; last != certain;) {
+      last = certain;
+      for (int rank = 0; rank < program_.size(); ++rank) {
+        if (has_rank(certain, rank) && (helpers(state, rank) & live(state) & ~certain) != 0) {
+          certain &= ~(1U << rank);
+        }
+      }
+    }
+    return certain;
   }
   // The ranks whose end was such a step.
   RankMask ended_by(const MeetState& state, Do what) const {
@@ -69,20 +95,20 @@ class MeetSearch {
 
   // Whether none of `ranks` can take a step whatever the other stuck ranks do.
   bool is_core(const MeetState& state, RankMask ranks) const {
-    const RankMask willing = stuck(state) & ~ranks;
+    const RankMask willing = live(state) & ~ranks;
     for (int rank = 0; rank < program_.size(); ++rank) {
       if (has_rank(ranks, rank) && can_step(state, rank, willing)) return false;
     }
     return ranks != 0;
   }
 
-  // The ended ranks without which a step cannot be done, even if all stuck ones did anything.
-  RankMask needed_ended(const MeetState& state) const {
+  // The ended ranks without which a step of these cannot be done, even if all others did anything.
+  RankMask needed_ended(const MeetState& state, RankMask of_whom) const {
     RankMask needed = 0;
-    const RankMask willing = stuck(state);
-    const RankMask ended = ranks_where([&](int rank) { return !is_stuck(state, rank); });
+    const RankMask willing = live(state);
+    const RankMask ended = ranks_where([&](int rank) { return has_ended(state, rank); });
     for (int rank = 0; rank < program_.size(); ++rank) {
-      for (int group = 0; group < kGroupsMax && has_rank(willing, rank); ++group) {
+      for (int group = 0; group < kGroupsMax && has_rank(of_whom, rank); ++group) {
         const MeetStep* step = first_of(state, rank, group);
         if (step == nullptr || fits(state, rank, *step, willing)) continue;
         for (int other = 0; other < program_.size(); ++other) {
@@ -113,6 +139,31 @@ class MeetSearch {
   static int count(RankMask mask) { return __builtin_popcount(mask); }
 
  private:
+  RankMask live(const MeetState& state) const {
+    return ranks_where([&](int rank) { return !has_ended(state, rank); });
+  }
+  bool latest_is(const MeetState& state, int rank, Do what) const {
+    const auto begun = of(state, rank).begun;
+    return begun > 0 && steps_of(rank)[begun - 1U].what == what;
+  }
+  bool spins(const MeetState& state, int rank) const { return latest_is(state, rank, Do::kSpin); }
+  // Who might let the stuck rank go on, by doing something or by leaving.
+  RankMask helpers(const MeetState& state, int rank) const {
+    RankMask result = 0;
+    if (latest_is(state, rank, Do::kPause)) return ~(1U << rank);
+    for (int group = 0; group < kGroupsMax; ++group) {
+      const MeetStep* step = first_of(state, rank, group);
+      if (step == nullptr) continue;
+      if (step->what == Do::kMeet) {
+        result |=
+            members(group) & ~ranks_where([&](int other) { return is_at(state, other, group); });
+      } else {
+        result |= step->what == Do::kReceiveAny ? step->peers : 1U << step->peer;
+      }
+    }
+    return result;
+  }
+
   const std::vector<MeetStep>& steps_of(int rank) const {
     return program_.ranks[static_cast<std::size_t>(rank)];
   }
@@ -167,7 +218,7 @@ class MeetSearch {
     if (its.begun > 0) {
       const Do latest = steps_of(rank)[its.begun - 1U].what;
       if (latest == Do::kExit || latest == Do::kCrash || latest == Do::kHang) return true;
-      if (latest == Do::kPause) return false;
+      if (latest == Do::kPause || latest == Do::kSpin) return false;
     }
     return its.begun == steps_of(rank).size();
   }

@@ -113,12 +113,14 @@ Outcome run_under(int ranks, std::uint64_t seed, const sim::FaultPlan& plan) {
   return outcome;
 }
 
-// "returned", "crashed", "hung", or the kind of error; "UNCLEAR ..." for what no user should see.
-std::string name_of(const sim::RankReport& rank) {
+// "returned", "crashed", "hung", "stopped" beside a deadlock, or the kind of error; "UNCLEAR ..."
+// for what no user should see.
+std::string name_of(const sim::RankReport& rank, sim::Verdict verdict) {
   if (rank.outcome == sim::RankOutcome::kCrashed) return "crashed";
   if (rank.outcome == sim::RankOutcome::kHung) return "hung";
   if (!rank.error) {
-    return rank.outcome == sim::RankOutcome::kReturned ? "returned" : "UNCLEAR: stopped";
+    if (rank.outcome == sim::RankOutcome::kReturned) return "returned";
+    return verdict == sim::Verdict::kDeadlock ? "stopped" : "UNCLEAR: stopped";
   }
   try {
     std::rethrow_exception(rank.error);
@@ -135,7 +137,7 @@ std::string name_of(const sim::RankReport& rank) {
 std::string names_of(const sim::Report& report) {
   std::string names;
   for (const sim::RankReport& rank : report.ranks) {
-    names += (names.empty() ? "" : ", ") + name_of(rank);
+    names += (names.empty() ? "" : ", ") + name_of(rank, report.verdict);
   }
   return names;
 }
@@ -206,7 +208,7 @@ void expect_a_clear_end(const Outcome& outcome, const sim::FaultPlan& plan) {
       });
   if (!harmless) return;
   for (const sim::RankReport& rank : outcome.report.ranks) {
-    EXPECT_EQ(name_of(rank), "returned") << to_string(plan);
+    EXPECT_EQ(name_of(rank, outcome.report.verdict), "returned") << to_string(plan);
   }
 }
 
@@ -224,7 +226,8 @@ TEST(SimFault, DrawnFaultsEndEveryRunWithTheRightNumbersOrAClearError) {
     const Outcome outcome = run_under(ranks, seed, plan);
     expect_a_clear_end(outcome, plan);
     EXPECT_EQ(run_under(ranks, seed, plan).report.digest, outcome.report.digest) << seed;
-    for (const sim::RankReport& rank : outcome.report.ranks) ++ends[name_of(rank)];
+    for (const sim::RankReport& rank : outcome.report.ranks)
+      ++ends[name_of(rank, outcome.report.verdict)];
     for (const sim::Fault& fault : outcome.report.faults_fired) fired.insert(fault.kind);
   }
   for (const auto& [name, count] : ends) std::printf("%-10s %d ranks\n", name.c_str(), count);

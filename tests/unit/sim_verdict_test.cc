@@ -60,6 +60,7 @@ class MeetRank {
         rank_.runtime.sleep_for(Duration(1'000));
         continue;
       }
+      while (step.what == Do::kSpin) rank_.runtime.sleep_for(Duration(1'000));
       wait();
       if (step.what == Do::kExit) return stay();
       if (step.what == Do::kCrash) meet_fate(rank_.runtime, sim::RankFate::kCrashes);
@@ -75,7 +76,7 @@ class MeetRank {
   void stay() {
     const std::unique_ptr<Monitor> monitor = rank_.runtime.make_monitor();
     const MonitorLock lock(*monitor);
-    while (true) monitor->wait(kForever, {.what = "the end", .idle = true});
+    while (true) monitor->wait(kForever, {.what = "the end", .idle = true, .is_local = true});
   }
 
   void join_groups() {
@@ -155,7 +156,7 @@ std::string check_deadlock(const MeetSearch& search, const MeetState& end,
       return "who is stuck";
     }
   }
-  const RankMask ended = search.needed_ended(end);
+  const RankMask ended = search.needed_ended(end, stuck);
   if ((culprits & ~stuck) != 0) {
     return (culprits & ~ended) == 0 ? "" : "blames a rank that nobody needs";
   }
@@ -193,10 +194,19 @@ std::string check(const MeetSearch& search, const sim::Report& report, Outcome& 
   }
 }
 
+RankMask ranks_with_errors(const sim::Report& report) {
+  RankMask mask = 0;
+  for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
+    if (report.ranks[rank].error != nullptr) mask |= 1U << rank;
+  }
+  return mask;
+}
+
 TEST(SimVerdict, IsWhatExhaustiveSearchFinds) {
   constexpr int kPrograms = 20'000;
   sim::StackPool stacks;
   std::map<Outcome, int> outcomes;
+  int early = 0;
   for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
     MeetProgram program = test::MeetProgramDraw(seed, {.any = false, .contents = true}).draw();
     leave_out_failures_of_async(program);
@@ -205,18 +215,55 @@ TEST(SimVerdict, IsWhatExhaustiveSearchFinds) {
         .world = {.world_size = program.size(), .seed = seed, .checked = true}, .stacks = &stacks};
     const sim::Report report =
         run_simulated_world(options, [&](RankContext& rank) { MeetRank(program, rank).run(); });
+    const RankMask stuck = search.stuck(*search.ends().begin());
+    const RankMask told = ranks_with_errors(report);
+    if (report.verdict == sim::Verdict::kDeadlock && search.mismatches().empty() && told != stuck) {
+      ASSERT_EQ(told & ~stuck, 0u) << "program " << seed << ": " << report.verdict_text;
+      ++early;
+      continue;
+    }
     Outcome outcome{};
     const std::string wrong = check(search, report, outcome);
     ASSERT_EQ(wrong, "") << "program " << seed << ": " << report.verdict_text;
     ++outcomes[outcome];
   }
-  std::printf("%d programs: %d deadlock, %d mismatch, %d lost rank, %d pass\n", kPrograms,
-              outcomes[Outcome::kDeadlock], outcomes[Outcome::kMismatch],
-              outcomes[Outcome::kLostRank], outcomes[Outcome::kPasses]);
+  std::printf(
+      "%d programs: %d deadlock, %d more while others go on, %d mismatch, %d lost rank, %d pass\n",
+      kPrograms, outcomes[Outcome::kDeadlock], early, outcomes[Outcome::kMismatch],
+      outcomes[Outcome::kLostRank], outcomes[Outcome::kPasses]);
   EXPECT_GT(outcomes[Outcome::kDeadlock], kPrograms / 4);
   for (const Outcome outcome : {Outcome::kMismatch, Outcome::kLostRank, Outcome::kPasses}) {
     EXPECT_GT(outcomes[outcome], kPrograms / 50);
   }
+}
+
+// Who is told as stuck beside a rank that goes on for ever is stuck at every end.
+TEST(SimVerdict, IsRightBesideRanksThatGoOnForEver) {
+  constexpr int kPrograms = 5'000;
+  sim::StackPool stacks;
+  int deadlocks = 0, endless = 0;
+  for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
+    MeetProgram program = test::MeetProgramDraw(seed, {.any = false, .endless = true}).draw();
+    leave_out_failures_of_async(program);
+    const MeetSearch search(program, true);
+    const SimWorldOptions options{
+        .world = {.world_size = program.size(), .seed = seed, .checked = true},
+        .stacks = &stacks,
+        .event_count_max = 40'000};
+    const sim::Report report =
+        run_simulated_world(options, [&](RankContext& rank) { MeetRank(program, rank).run(); });
+    ASSERT_EQ(search.ends().size(), 1u);
+    endless += report.verdict == sim::Verdict::kEventLimit ? 1 : 0;
+    if (report.verdict != sim::Verdict::kDeadlock) continue;
+    const MeetState& end = *search.ends().begin();
+    deadlocks += search.has_spinning(end) ? 1 : 0;
+    ASSERT_EQ(ranks_with_errors(report) & ~search.stuck(end), 0u)
+        << "program " << seed << ": " << report.verdict_text;
+  }
+  std::printf("%d programs: %d deadlock while others go on for ever, %d end at the event limit\n",
+              kPrograms, deadlocks, endless);
+  EXPECT_GT(deadlocks, kPrograms / 50);
+  EXPECT_GT(endless, kPrograms / 10);
 }
 
 }  // namespace

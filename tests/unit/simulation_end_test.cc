@@ -379,7 +379,7 @@ TEST(Hang, SilencesTheRankUntilTheEnd) {
   EXPECT_TRUE(unwound);
   EXPECT_EQ(report.ranks[0].outcome, RankOutcome::kHung);
   EXPECT_EQ(report.verdict_text,
-            "deadlock at t=10 ns: rank 1 waits in recv for rank 0; rank 0 hangs since 0 ns");
+            "deadlock at t=0 ns: rank 1 waits in recv for rank 0; rank 0 hangs since 0 ns");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Deadlock verdicts against exhaustive search, on generated programs over the simulator's own
-// waits: who is stuck, who is to blame, which ranks hold each other. 120,000 programs.
+// waits: who is stuck, who is to blame, which ranks hold each other. 120,000 programs, and 60,000
+// of which most have a rank that goes on for ever.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -67,6 +68,7 @@ class MeetWorld {
         simulation_.sleep(1'000);
         continue;
       }
+      while (step.what == Do::kSpin) simulation_.sleep(1'000);
       if (step.what == Do::kPause) WaitList(simulation_).wait(simulation_, {.what = "pause"});
       wait_for_queues(rank);
       if (step.what == Do::kExit) return;
@@ -91,7 +93,7 @@ class MeetWorld {
   void serve(int rank, Queue& its) {
     while (true) {
       while (its.steps.empty()) {
-        its.work.wait(simulation_, {.what = "work", .kind = WaitKind::kIdle});
+        its.work.wait(simulation_, {.what = "work", .kind = WaitKind::kIdle, .is_local = true});
       }
       perform(rank, its, *its.steps.front());
       its.steps.pop_front();
@@ -100,7 +102,9 @@ class MeetWorld {
   }
 
   void wait_for(Queue& its) {
-    while (!its.steps.empty()) its.idle.wait(simulation_, {.what = "queue"}, patience());
+    while (!its.steps.empty()) {
+      its.idle.wait(simulation_, {.what = "queue", .is_local = true}, patience());
+    }
   }
   void wait_for_queues(int rank) {
     for (int group = 0; group < test::kGroupsMax; ++group) wait_for(queue(rank, group));
@@ -199,8 +203,8 @@ bool is_minimal_core(const MeetSearch& search, const MeetState& state, RankMask 
 }
 
 // Empty when the cores of the report are what they must be.
-std::string check_cores(const MeetSearch& search, const MeetState& state, const Report& report) {
-  const RankMask stuck = search.stuck(state);
+std::string check_cores(const MeetSearch& search, const MeetState& state, const Report& report,
+                        RankMask stuck) {
   RankMask direct = 0;
   for (int rank = 0; rank < static_cast<int>(report.ranks.size()); ++rank) {
     if (has_rank(stuck, rank) && search.is_core(state, 1U << rank)) direct |= 1U << rank;
@@ -209,7 +213,8 @@ std::string check_cores(const MeetSearch& search, const MeetState& state, const 
   for (const std::vector<int>& core : report.verdict_cores) {
     const RankMask ranks = mask_of(core);
     if ((told & ranks) != 0 || (ranks & ~stuck) != 0) return "a core holds others";
-    const bool is_first_of_ended = told == 0 && direct != 0 && search.needed_ended(state) != 0;
+    const bool is_first_of_ended =
+        told == 0 && direct != 0 && search.needed_ended(state, stuck) != 0;
     if (is_first_of_ended ? ranks != direct : !is_minimal_core(search, state, ranks)) {
       return "a core is not minimal";
     }
@@ -224,32 +229,24 @@ std::string check_cores(const MeetSearch& search, const MeetState& state, const 
 
 struct Counts {
   int programs = 0, deadlocks = 0, blame_ended = 0, circles = 0, odd = 0, any = 0, behind = 0,
-      several_cores = 0, several_ends = 0;
+      several_cores = 0, several_ends = 0, early = 0, endless = 0;
 };
 
-// Empty when the verdict is what it must be.
-std::string check(const MeetProgram& program, const MeetSearch& search, const MeetWorld& world,
-                  const Report& report, Counts& counts) {
-  const MeetState& state = world.state();
-  if (!search.ends().contains(state)) return "the run ended where no search did";
-  const RankMask stuck = search.stuck(state);
-  ++counts.programs;
-  counts.several_ends += search.ends().size() > 1 ? 1 : 0;
-  if ((report.verdict == Verdict::kDeadlock) != (stuck != 0)) return "deadlock or none";
-  if (report.virtual_time > 1'000'000) return "a verdict waited for a timeout";
-  for (int rank = 0; rank < program.size(); ++rank) {
-    const RankOutcome outcome = report.ranks[static_cast<std::size_t>(rank)].outcome;
-    if ((outcome == RankOutcome::kThrew) != has_rank(stuck, rank)) return "who is stuck";
-    if ((outcome == RankOutcome::kCrashed) != has_rank(search.ended_by(state, Do::kCrash), rank) ||
-        (outcome == RankOutcome::kHung) != has_rank(search.ended_by(state, Do::kHang), rank)) {
-      return "who crashed or hung";
-    }
+RankMask ranks_that_threw(const Report& report) {
+  RankMask mask = 0;
+  for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
+    if (report.ranks[rank].outcome == RankOutcome::kThrew) mask |= 1U << rank;
   }
-  if (stuck == 0) return "";
-  if (std::string wrong = check_cores(search, state, report); !wrong.empty()) return wrong;
+  return mask;
+}
+
+// Of the ranks that are `stuck`: which of them hold each other, and who is to blame.
+std::string check_cause(const MeetSearch& search, const MeetState& state, const Report& report,
+                        RankMask stuck, Counts& counts) {
+  if (std::string wrong = check_cores(search, state, report, stuck); !wrong.empty()) return wrong;
   RankMask cores = 0;
   for (const std::vector<int>& core : report.verdict_cores) cores |= mask_of(core);
-  const RankMask ended = search.needed_ended(state);
+  const RankMask ended = search.needed_ended(state, stuck);
   const RankMask odd = ended != 0 ? 0 : search.called_something_else(state, cores);
   if (mask_of(report.verdict_culprits) != (ended | odd)) return "who is to blame";
   ++counts.deadlocks;
@@ -262,26 +259,87 @@ std::string check(const MeetProgram& program, const MeetSearch& search, const Me
   return "";
 }
 
-TEST(VerdictSearch, DeadlocksAreWhatExhaustiveSearchFinds) {
+// A verdict while others went on: whatever they would have done, none of `stuck` moves again.
+std::string check_early(const MeetProgram& program, const MeetSearch& search,
+                        const MeetState& state, const Report& report, Counts& counts) {
+  const RankMask stuck = ranks_that_threw(report);
+  if (stuck == 0 || report.verdict != Verdict::kDeadlock) return "no rank is stuck";
+  if (!search.has_seen(state)) return "the verdict came where no search did";
+  const MeetSearch later(program, false, state);
+  for (const MeetState& end : later.ends()) {
+    for (int rank = 0; rank < program.size(); ++rank) {
+      if (!has_rank(stuck, rank)) continue;
+      const auto index = static_cast<std::size_t>(rank);
+      if (!search.is_stuck(end, rank) || end.ranks[index] != state.ranks[index]) {
+        return "a rank that is told as stuck goes on";
+      }
+    }
+  }
+  ++counts.early;
+  return check_cause(search, state, report, stuck, counts);
+}
+
+// Empty when the verdict is what it must be.
+std::string check(const MeetProgram& program, const MeetSearch& search, const MeetWorld& world,
+                  const Report& report, Counts& counts) {
+  const MeetState& state = world.state();
+  ++counts.programs;
+  if (report.virtual_time > 10'000'000) return "a verdict waited for a timeout";
+  const RankMask stuck = search.stuck(state);
+  const bool is_end = search.ends().contains(state);
+  if (report.verdict == Verdict::kEventLimit) {
+    ++counts.endless;
+    if (!is_end) return "the run was stopped too early";
+    return search.stuck_for_certain(state) == 0 ? "" : "a deadlock beside others was not told";
+  }
+  if (!is_end || search.has_spinning(state) || ranks_that_threw(report) != stuck) {
+    return check_early(program, search, state, report, counts);
+  }
+  counts.several_ends += search.ends().size() > 1 ? 1 : 0;
+  if ((report.verdict == Verdict::kDeadlock) != (stuck != 0)) return "deadlock or none";
+  for (int rank = 0; rank < program.size(); ++rank) {
+    const RankOutcome outcome = report.ranks[static_cast<std::size_t>(rank)].outcome;
+    if ((outcome == RankOutcome::kThrew) != has_rank(stuck, rank)) return "who is stuck";
+    if ((outcome == RankOutcome::kCrashed) != has_rank(search.ended_by(state, Do::kCrash), rank) ||
+        (outcome == RankOutcome::kHung) != has_rank(search.ended_by(state, Do::kHang), rank)) {
+      return "who crashed or hung";
+    }
+  }
+  return stuck == 0 ? "" : check_cause(search, state, report, stuck, counts);
+}
+
+// Enough for every end, and for the looks that find who is stuck while others go on.
+constexpr std::uint64_t kEventsMax = 6'000;
+
+// Runs so many programs, and counts what came of them.
+Counts compare(int programs, test::MeetShape shape) {
   StackPool stacks;
   RandomWalk random_walk;
   Counts counts;
-  for (std::uint64_t seed = 0; seed < 120'000; ++seed) {
-    const MeetProgram program = test::MeetProgramDraw(seed, {}).draw();
+  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(programs); ++seed) {
+    const MeetProgram program = test::MeetProgramDraw(seed, shape).draw();
     const MeetSearch search(program, false);
-    MeetWorld world(
-        program,
-        {.ranks = program.size(), .seed = seed, .scheduler = &random_walk, .stacks = &stacks});
+    MeetWorld world(program, {.ranks = program.size(),
+                              .seed = seed,
+                              .event_count_max = kEventsMax,
+                              .scheduler = &random_walk,
+                              .stacks = &stacks});
     const Report report = world.run();
     const std::string wrong = check(program, search, world, report, counts);
-    ASSERT_EQ(wrong, "") << "program " << seed << ": " << report.verdict_text;
+    EXPECT_EQ(wrong, "") << "program " << seed << ": " << report.verdict_text;
+    if (!wrong.empty()) break;
   }
   std::printf(
       "%d programs: %d deadlock; %d of these blame ranks that ended, %d are circles, %d name who "
-      "called something else, %d wait for any of several, %d have ranks behind, %d several cores; "
-      "%d programs end in several ways\n",
+      "called something else, %d wait for any of several, %d have ranks behind, %d several cores, "
+      "%d while others go on; %d programs end in several ways, %d never\n",
       counts.programs, counts.deadlocks, counts.blame_ended, counts.circles, counts.odd, counts.any,
-      counts.behind, counts.several_cores, counts.several_ends);
+      counts.behind, counts.several_cores, counts.early, counts.several_ends, counts.endless);
+  return counts;
+}
+
+TEST(VerdictSearch, DeadlocksAreWhatExhaustiveSearchFinds) {
+  const Counts counts = compare(120'000, {});
   EXPECT_GT(counts.deadlocks, counts.programs * 2 / 5);
   EXPECT_LT(counts.deadlocks, counts.programs * 3 / 5);
   EXPECT_GT(counts.blame_ended, counts.deadlocks / 4);
@@ -291,6 +349,15 @@ TEST(VerdictSearch, DeadlocksAreWhatExhaustiveSearchFinds) {
   EXPECT_GT(counts.behind, counts.deadlocks / 50);
   EXPECT_GT(counts.several_cores, 100);
   EXPECT_GT(counts.several_ends, counts.programs / 500);
+}
+
+TEST(VerdictSearch, DeadlocksBesideRanksThatGoOnForEverAreWhatExhaustiveSearchFinds) {
+  const Counts counts = compare(60'000, {.endless = true});
+  EXPECT_GT(counts.early, counts.programs / 20);
+  EXPECT_GT(counts.endless, counts.programs / 10);
+  EXPECT_GT(counts.behind, counts.programs / 100);
+  EXPECT_GT(counts.blame_ended, counts.programs / 100);
+  EXPECT_GT(counts.odd, counts.programs / 1000);
 }
 
 }  // namespace
