@@ -22,6 +22,13 @@ struct TextComparison {
   std::array<std::uint64_t, 2> words;  // this rank's digest, and its complement
 };
 
+// Whether the longest size may be right for a rank whose text has `mine` bytes. It comes in a
+// message, and one flipped bit would ask for terabytes.
+constexpr bool is_text_width(std::uint64_t longest, std::size_t mine) {
+  constexpr std::uint64_t kFarAboveAnyText = std::uint64_t{64} << 20;
+  return mine <= longest && longest <= kFarAboveAnyText;
+}
+
 // The exchange: find the longest size with kMax, gather what pad_text() returns, split it.
 // Requires: `text` has at most `width` bytes and no zero byte.
 std::vector<std::uint8_t> pad_text(std::string_view text, std::size_t width);

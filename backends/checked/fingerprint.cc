@@ -59,6 +59,8 @@ class Channel {
 std::vector<std::string> gather_texts(Channel& channel, const std::string& mine, int size) {
   std::array<std::uint64_t, 1> longest{mine.size()};
   channel.all_reduce_max(longest);
+  // All the same: that is told as damage.
+  if (!is_text_width(longest[0], mine.size())) return {static_cast<std::size_t>(size), mine};
   const auto width = static_cast<std::size_t>(longest[0]);
   std::vector<std::uint8_t> padded = pad_text(mine, width);
   std::vector<std::uint8_t> all(width * static_cast<std::size_t>(size));

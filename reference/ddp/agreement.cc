@@ -1,22 +1,31 @@
 #include "reference/ddp/agreement.h"
 
+#include <algorithm>
 #include <array>
 
-#include "backends/api/check.h"
+#include "backends/api/error.h"
 #include "backends/api/text_exchange.h"
 
 namespace ddproof {
 
 namespace {
 
-// The first rank whose text is not rank 0's. Requires: there is one.
-std::size_t first_odd_rank(const std::vector<std::string>& texts) {
-  std::size_t odd = 1;
-  while (texts[odd] == texts[0]) ++odd;
-  return odd;
+[[noreturn]] void throw_damaged(const ProcessGroup& group, const std::string& what) {
+  throw CommError(CommErrorKind::kMismatch,
+                  group.who() + " " + what +
+                      ": what came from the other ranks was damaged on its way; restart the job "
+                      "from its last checkpoint");
 }
 
 }  // namespace
+
+std::size_t first_odd_rank(const ProcessGroup& group, const std::vector<std::string>& texts,
+                           const std::string& what) {
+  for (std::size_t odd = 1; odd < texts.size(); ++odd) {
+    if (texts[odd] != texts[0]) return odd;
+  }
+  throw_damaged(group, what);
+}
 
 bool all_ranks_have(ProcessGroup& group, const std::string& text, const std::string& label) {
   TextComparison comparison(text);
@@ -26,8 +35,9 @@ bool all_ranks_have(ProcessGroup& group, const std::string& text, const std::str
 
 std::vector<std::string> gather_texts(ProcessGroup& group, const std::string& text,
                                       const std::string& label) {
-  std::array<std::int64_t, 1> longest{static_cast<std::int64_t>(text.size())};
+  std::array<std::uint64_t, 1> longest{text.size()};
   group.all_reduce(Buffer::of(longest), ReduceOp::kMax, {.label = label + " length"})->wait();
+  if (!is_text_width(longest[0], text.size())) throw_damaged(group, label + " length");
   const auto width = static_cast<std::size_t>(longest[0]);
   const std::vector<std::uint8_t> mine = pad_text(text, width);
   std::vector<std::uint8_t> all(width * static_cast<std::size_t>(group.size()));
@@ -44,7 +54,7 @@ void require_same_settings(ProcessGroup& group, const std::vector<Setting>& sett
   }
   if (all_ranks_have(group, all, label)) return;
   const std::vector<std::string> texts = gather_texts(group, all, label);
-  const std::size_t odd = first_odd_rank(texts);
+  const std::size_t odd = first_odd_rank(group, texts, label);
   std::string differences;
   for (const Setting& setting : settings) {
     const std::vector<std::string> values = gather_texts(group, setting.value, label);
@@ -59,7 +69,7 @@ void require_same_text(ProcessGroup& group, const std::string& what, const std::
                        const std::string& advice) {
   if (all_ranks_have(group, text, what)) return;
   const std::vector<std::string> texts = gather_texts(group, text, what);
-  const std::size_t odd = first_odd_rank(texts);
+  const std::size_t odd = first_odd_rank(group, texts, what);
   throw ConfigError(group.who() + " " + what + " differs between ranks: rank 0 has " + texts[0] +
                     ", rank " + std::to_string(odd) + " has " + texts[odd] + "; " + advice);
 }
@@ -68,7 +78,9 @@ std::vector<std::size_t> adopt_from_rank_zero(ProcessGroup& group,
                                               const std::vector<std::size_t>& values) {
   std::vector<std::int64_t> shared(values.begin(), values.end());
   group.broadcast(Buffer::of(shared), 0, {.label = "bucket order"})->wait();
-  return {shared.begin(), shared.end()};
+  std::vector<std::size_t> adopted(shared.begin(), shared.end());
+  if (!std::ranges::is_permutation(adopted, values)) throw_damaged(group, "bucket order");
+  return adopted;
 }
 
 RankFlags gather_flags(ProcessGroup& group, const std::vector<std::uint8_t>& flags) {
@@ -83,7 +95,7 @@ RankFlags gather_flags(ProcessGroup& group, const std::vector<std::uint8_t>& fla
     }
     ++result.count;
   }
-  DDPROOF_CHECK(result.first_rank >= 0);
+  if (result.first_rank < 0) throw_damaged(group, "missing gradients");
   return result;
 }
 

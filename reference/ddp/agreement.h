@@ -1,5 +1,6 @@
 // Small agreements between ranks. All are collective and synchronous; besides what is listed, they
-// throw the errors of ProcessGroup.
+// throw the errors of ProcessGroup, and CommError{kMismatch} where what they received makes no
+// sense.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +19,11 @@ bool all_ranks_have(ProcessGroup& group, const std::string& text, const std::str
 std::vector<std::string> gather_texts(ProcessGroup& group, const std::string& text,
                                       const std::string& label);
 
+// The first rank whose text is not rank 0's, to be asked when all_ranks_have() denies that all are
+// equal. Throws CommError{kMismatch} where they are: then a message was damaged on its way.
+std::size_t first_odd_rank(const ProcessGroup& group, const std::vector<std::string>& texts,
+                           const std::string& what);
+
 // Throws the same ConfigError on all ranks when their texts differ: "WHAT differs between ranks:
 // rank 0 has ..., rank 2 has ...; ADVICE".
 void require_same_text(ProcessGroup& group, const std::string& what, const std::string& text,
@@ -34,7 +40,7 @@ struct Setting {
 void require_same_settings(ProcessGroup& group, const std::vector<Setting>& settings,
                            const std::string& advice);
 
-// Rank 0's list, on every rank. Requires: equal lengths.
+// Rank 0's list, on every rank. Requires: the same values on all ranks, in any order.
 std::vector<std::size_t> adopt_from_rank_zero(ProcessGroup& group,
                                               const std::vector<std::size_t>& values);
 

@@ -1,5 +1,6 @@
 #include "reference/ddp/model_check.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "reference/ddp/agreement.h"
@@ -37,10 +38,10 @@ std::string difference(const std::string& reference, const std::string& other, s
     return "rank 0 has " + std::to_string(expected.size()) + " parameters, rank " +
            std::to_string(rank) + " has " + std::to_string(seen.size());
   }
-  std::size_t i = 0;
-  while (expected[i] == seen[i]) ++i;
-  return "parameter " + std::to_string(i) + " is " + expected[i] + " on rank 0 and " + seen[i] +
-         " on rank " + std::to_string(rank);
+  const auto [here, there] = std::ranges::mismatch(expected, seen);
+  if (here == expected.end()) return "rank " + std::to_string(rank) + " has a damaged list of them";
+  return "parameter " + std::to_string(here - expected.begin()) + " is " + *here +
+         " on rank 0 and " + *there + " on rank " + std::to_string(rank);
 }
 
 }  // namespace
@@ -49,8 +50,7 @@ void require_same_model(ProcessGroup& group, const std::vector<ParameterInfo>& p
   const std::string text = describe(parameters);
   if (all_ranks_have(group, text, "model")) return;
   const std::vector<std::string> texts = gather_texts(group, text, "model");
-  std::size_t odd = 1;
-  while (texts[odd] == texts[0]) ++odd;
+  const std::size_t odd = first_odd_rank(group, texts, "model");
   throw ConfigError(group.who() + " DistributedDataParallel: the model differs between ranks: " +
                     difference(texts[0], texts[odd], odd) +
                     "; build the same model, in the same order, on every rank");
