@@ -1,5 +1,8 @@
 #include "simulator/draw_faults.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "simulator/random.h"
 
 namespace ddproof::sim {
@@ -76,7 +79,9 @@ class Drawer {
     if (fault.kind == FaultKind::kDelay || fault.kind == FaultKind::kReorder) {
       fault.time = time_up_to(shape_.duration);
     } else if (fault.kind == FaultKind::kTruncate) {
-      fault.amount = up_to(shape_.message_bytes) - 1;
+      // Short lengths as often as long ones: most messages are short, and none gets longer.
+      const std::uint64_t bits = up_to(std::bit_width(shape_.message_bytes));
+      fault.amount = up_to(std::min(std::uint64_t{1} << bits, shape_.message_bytes)) - 1;
     } else if (fault.kind == FaultKind::kFlip) {
       fault.amount = up_to(8 * shape_.message_bytes) - 1;
     }

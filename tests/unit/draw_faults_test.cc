@@ -54,6 +54,20 @@ TEST(DrawFaults, EveryKindIsActiveInAQuarterOfTheRuns) {
   }
 }
 
+TEST(DrawFaults, ShortMessagesAreTruncatedToo) {
+  FaultShape shape = kShape;
+  shape.message_bytes = 1000;
+  int drawn = 0, short_ones = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    for (const Fault& fault : draw_faults(seed, shape)) {
+      if (fault.kind != FaultKind::kTruncate) continue;
+      ++drawn;
+      short_ones += fault.amount < 8 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(short_ones, drawn / 5);  // uniform lengths would give one in 125
+}
+
 TEST(DrawFaults, EveryPlaceIsHit) {
   std::map<FaultKind, std::set<std::pair<int, std::uint64_t>>> places;
   std::set<std::pair<int, int>> pairs;
