@@ -204,4 +204,12 @@ bool Arguments::given(const std::string& name) const {
   return option != nullptr && option->count() > 0;
 }
 
+void refuse_flags_among(const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    if (!file.starts_with("--")) continue;
+    throw ConfigError(file + " comes after " + files.front() +
+                      ": flags come before the files (a file of that name is ./" + file + ")");
+  }
+}
+
 }  // namespace ddproof

@@ -53,4 +53,8 @@ class Arguments {
   std::unique_ptr<Parser> parser_;
 };
 
+// Throws ConfigError for a word of Arguments::rest() that looks like a flag: for commands whose
+// rest is names of files.
+void refuse_flags_among(const std::vector<std::string>& files);
+
 }  // namespace ddproof

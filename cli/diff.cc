@@ -28,6 +28,7 @@ int diff_command(CommandContext& context) {
   arguments.number("--context", lines, 0, 1'000'000, "lines to show before the difference");
   arguments.rest("logs", logs, "two logs, after all flags");
   if (!arguments.parse(context.arguments, context.out)) return kExitHolds;
+  refuse_flags_among(logs);
   if (logs.size() != 2) {
     throw ConfigError("expected two logs, saw " + std::to_string(logs.size()));
   }

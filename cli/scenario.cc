@@ -78,6 +78,7 @@ bool parse(CommandContext& context, ScenarioFlags& flags) {
   arguments.rest("files", flags.files, "the files, after all flags");
   if (!arguments.parse(context.arguments, context.out)) return false;
   if (flags.files.empty()) throw ConfigError("no file is given; pass one scenario file or more");
+  refuse_flags_among(flags.files);
   require_one_file(arguments, flags);
   if (arguments.given("--schedule")) {
     if (arguments.given("--shrink")) {

@@ -117,6 +117,17 @@ ordered_json to_json(const Explored& explored) {
   return json;
 }
 
+ordered_json to_json(const std::vector<sim::RankReport>& ranks) {
+  auto traffic = ordered_json::array();
+  for (const sim::RankReport& rank : ranks) {
+    traffic.push_back({{"messages_sent", rank.messages_sent},
+                       {"bytes_sent", rank.bytes_sent},
+                       {"messages_received", rank.messages_received},
+                       {"bytes_received", rank.bytes_received}});
+  }
+  return traffic;
+}
+
 ordered_json to_json(const sim::FaultPlan& faults) {
   auto texts = ordered_json::array();
   for (const sim::Fault& fault : faults) texts.push_back(sim::to_string(fault));
@@ -129,9 +140,9 @@ void print_text(const std::string& path, const Scenario& what, const ScenarioRes
                 bool explain, std::ostream& out) {
   const sim::Report& report = result.told.report;
   out << fmt::format("{} {}: {}\n", result.wrong.empty() ? "holds " : "FAILED", path, what.fact);
-  out << fmt::format("  {} at t={}, {} run{}, {} messages\n", describe(result.told.verdict),
-                     sim::format_time(report.virtual_time), result.runs,
-                     result.runs == 1 ? "" : "s", report.messages);
+  out << fmt::format("  {}: {} run{}, {} messages, {} of virtual time\n",
+                     describe(result.told.verdict), result.runs, result.runs == 1 ? "" : "s",
+                     report.messages, sim::format_time(report.virtual_time));
   if (!result.told.verdict.text.empty()) out << "  " << result.told.verdict.text << "\n";
   if (what.drawn_faults && !report.faults_fired.empty()) {
     out << "  faults that struck this run: " << sim::to_string(report.faults_fired) << "\n";
@@ -161,6 +172,7 @@ void print_json(const std::string& path, const Scenario& what, const ScenarioRes
                        {"virtual_time_ns", report.virtual_time},
                        {"messages", report.messages},
                        {"bytes", report.bytes},
+                       {"traffic", to_json(report.ranks)},
                        {"digest", fmt::format("{:016x}", report.digest)},
                        {"faults", to_json(result.faults)},
                        {"faults_fired", to_json(report.faults_fired)}};

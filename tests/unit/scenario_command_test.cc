@@ -63,6 +63,33 @@ TEST_F(ScenarioCommand, EndsWithOneWhenOneExpectationIsWrong) {
   EXPECT_NE(both.out.find("holds  " + good), std::string::npos) << both.out;
 }
 
+TEST_F(ScenarioCommand, RefusesFlagsBehindTheFiles) {
+  const std::string path = file("x.json", lone_barrier(R"({"outcome": "mismatch"})"));
+  try {
+    run({path, "--explain"});
+    FAIL() << "not refused";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.what(), "--explain comes after " + path +
+                                ": flags come before the files (a file of that name is "
+                                "./--explain)");
+  }
+}
+
+TEST_F(ScenarioCommand, JsonCountsTheTrafficOfEachRank) {
+  const std::string path = file("x.json", R"({"fact": "x", "world_size": 3, "checked": false,
+      "programs": {"0": [{"do": "send", "to": 2, "count": 4}],
+                   "1": [], "2": [{"do": "recv", "from": 0, "count": 4}]},
+      "expect": {"outcome": "passes"}})");
+  const auto traffic = nlohmann::json::parse(run({"--json", path}).out)["traffic"];
+  ASSERT_EQ(traffic.size(), 3u);
+  EXPECT_EQ(traffic[0].dump(),
+            R"({"bytes_received":0,"bytes_sent":16,"messages_received":0,"messages_sent":1})");
+  EXPECT_EQ(traffic[1].dump(),
+            R"({"bytes_received":0,"bytes_sent":0,"messages_received":0,"messages_sent":0})");
+  EXPECT_EQ(traffic[2].dump(),
+            R"({"bytes_received":16,"bytes_sent":0,"messages_received":1,"messages_sent":0})");
+}
+
 TEST_F(ScenarioCommand, ExplainTellsWhatEachRankDidInVirtualTime) {
   const std::string path = file("x.json", R"({"fact": "x", "world_size": 2, "ranks_per_node": 1,
       "programs": {"0": [{"do": "compute", "for": "3 ms"}, {"do": "exit"}],
@@ -71,7 +98,7 @@ TEST_F(ScenarioCommand, ExplainTellsWhatEachRankDidInVirtualTime) {
   EXPECT_EQ(run({"--explain", path}).out,
             "holds  " + path +
                 ": x\n"
-                "  deadlock by rank 0 at t=3 ms, 1 run, 0 messages\n"
+                "  deadlock by rank 0: 1 run, 0 messages, 3 ms of virtual time\n"
                 "  deadlock at t=3 ms: rank 1 waits in barrier #1 at x.json:1 for rank 0; rank 0 "
                 "has returned\n"
                 "  rank 0 on node 0\n"
