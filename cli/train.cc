@@ -16,6 +16,7 @@
 #include "cli/arguments.h"
 #include "cli/dataset.h"
 #include "cli/progress.h"
+#include "cli/shell_word.h"
 #include "cli/subcommand.h"
 #include "reference/data/data_loader.h"
 #include "reference/launch/environment.h"
@@ -220,6 +221,13 @@ void print(const TrainCommand& command, const Outcome& outcome, std::ostream& ou
   out << "\n";
 }
 
+// Simulated ranks do the same again when told the same.
+void print_replay(CommandContext& context) {
+  context.err << "ddproof train: replay: ddproof train";
+  for (const std::string& word : context.arguments) context.err << " " << shell_word(word);
+  context.err << std::endl;
+}
+
 // Runs the ranks that this process holds; returns what rank 0 saw, or empty when rank 0 is
 // elsewhere.
 class TrainProgram {
@@ -242,7 +250,13 @@ class TrainProgram {
     if (command_.train.evaluate) test_set_ = read_dataset(command_.data, files, Split::kTest);
     const TimePoint begin = context_.runtime.now();
     Outcome outcome{.world_size = world_size};
-    const bool has_rank_zero = run_ranks(*backend, outcome);
+    bool has_rank_zero = false;
+    try {
+      has_rank_zero = run_ranks(*backend, outcome);
+    } catch (...) {
+      if (backend->capabilities().virtual_time) print_replay(context_);
+      throw;
+    }
     outcome.wall = context_.runtime.now() - begin;
     if (!has_rank_zero) return std::nullopt;
     return outcome;

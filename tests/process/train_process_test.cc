@@ -74,6 +74,21 @@ TEST_F(TrainProgram, ProcessesAndSimulatedRanksEndWithTheSameBits) {
   EXPECT_EQ(result_of(gloo.out())["ranks_agree"], true);
 }
 
+TEST_F(TrainProgram, ASimulatedFailureSaysHowToRunItAgain) {
+  const Words words = train({"--backend", "sim", "--world-size", "2", "--lr", "1e6",
+                             "--weight-decay", "1", "--batch-size", "2"});
+  Launched run(words, kNotLaunched);
+  EXPECT_EQ(run.wait(), 2) << run.err();  // the learning rate
+  const std::string replay =
+      "replay: ddproof train --data '" + folder_ + "'" +
+      " --backend sim --world-size 2 --lr 1e6 --weight-decay 1 --batch-size 2\n";
+  EXPECT_NE(run.err().find(replay), std::string::npos) << run.err();
+
+  Launched refused(train({"--backend", "sim", "--world-size", "0"}), kNotLaunched);
+  EXPECT_EQ(refused.wait(), 2);
+  EXPECT_EQ(refused.err().find("replay"), std::string::npos) << refused.err();
+}
+
 TEST_F(TrainProgram, ALostRankIsNamedByItsPeersAndTheLauncherReturns137) {
   // Rank 0's metrics go to its output, so the test sees step 3; rank 1 is killed then.
   Launched run(run_script({"--nproc-per-node", "3"},
