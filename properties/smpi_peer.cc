@@ -20,9 +20,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < times; ++i) {
     if (std::strcmp(operation, "all-reduce") == 0) {
       MPI_Allreduce(MPI_IN_PLACE, values, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    } else if (std::strcmp(operation, "barrier") == 0) {
-      MPI_Barrier(MPI_COMM_WORLD);
-    } else if (std::strcmp(operation, "hang") == 0 && rank != 0) {
+    } else {
       MPI_Barrier(MPI_COMM_WORLD);
     }
   }

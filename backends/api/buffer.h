@@ -56,8 +56,7 @@ class BasicBuffer {
   // Dense, one dimension: the elements of a vector, an array or a span.
   template <std::ranges::contiguous_range Range>
   static BasicBuffer of(Range&& elements) {
-    return BasicBuffer(std::ranges::data(elements),
-                       element_of<std::ranges::range_value_t<Range>>(),
+    return BasicBuffer(std::ranges::data(elements), element_of<std::ranges::range_value_t<Range>>(),
                        Layout(static_cast<std::int64_t>(std::ranges::size(elements))));
   }
 

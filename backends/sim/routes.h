@@ -58,8 +58,8 @@ class Routes {
   }
 
   void grow() {
-    const std::vector<Entry> old = std::exchange(
-        entries_, std::vector<Entry>(std::max<std::size_t>(4, 2 * entries_.size())));
+    const std::vector<Entry> old =
+        std::exchange(entries_, std::vector<Entry>(std::max<std::size_t>(4, 2 * entries_.size())));
     for (const Entry& entry : old) {
       if (entry.channel != nullptr) entries_[place_of(entry.peer)] = entry;
     }

@@ -48,8 +48,7 @@ std::exception_ptr as_comm_error(const std::exception_ptr& error) {
 }
 
 sim::NetworkOptions network_options(const SimWorldOptions& options) {
-  return {options.world.ranks_per_node, options.same_node, options.across_nodes,
-          options.jitter_max.count()};
+  return {options.world.ranks_per_node, options.same_node, options.across_nodes};
 }
 
 class World {
@@ -80,8 +79,7 @@ class World {
       everybody[rank] = static_cast<int>(rank);
     world_group_ = &fabric_.group(0, "world", everybody);
     body_ended_.resize(everybody.size());
-    const bool is_plain =
-        options.faults.empty() && options.jitter_max <= Duration::zero() && !options.observer;
+    const bool is_plain = options.faults.empty() && options.observer == nullptr;
     if (options.fidelity == Fidelity::kWhole && is_plain) {
       whole_calls_.emplace(simulation_, network_options(options));
       fabric_.set_whole_calls(&*whole_calls_);

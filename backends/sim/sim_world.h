@@ -25,7 +25,7 @@ namespace ddproof {
 enum class Fidelity : std::uint8_t {
   kMessages,  // message by message: faults can strike any of them, traces show them
   kWhole,     // as one event where that is exact (whole_calls.h says where), else as kMessages;
-              // with faults, jitter or an observer all are as kMessages
+              // with faults or an observer all are as kMessages
 };
 
 // Pointers are borrowed for the run; null takes the default.
@@ -33,7 +33,6 @@ struct SimWorldOptions {
   WorldOptions world;
   sim::LinkClass same_node = sim::NetworkOptions{}.same_node;
   sim::LinkClass across_nodes = sim::NetworkOptions{}.across_nodes;
-  Duration jitter_max{0};
   sim::Scheduler* scheduler = nullptr;      // random walk, from the world's seed
   sim::FaultPlan faults = {};               // the report says which took effect
   sim::TraceSink* trace = nullptr;          // none
