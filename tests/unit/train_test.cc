@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
@@ -18,26 +17,12 @@
 #include "reference/data/distributed_sampler.h"
 #include "reference/data/memory_dataset.h"
 #include "reference/model/models.h"
-#include "reference/train/evaluate.h"
 #include "reference/train/shared_checkpoint.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/images.h"
 
 namespace ddproof {
 namespace {
-
-// Small images whose pixels and labels follow from their index.
-ImageDataset make_images(std::int64_t count) {
-  constexpr std::int64_t kPixels = 64;
-  std::vector<std::uint8_t> pixels;
-  std::vector<std::uint8_t> labels;
-  for (std::int64_t i = 0; i < count; ++i) {
-    labels.push_back(static_cast<std::uint8_t>(i % 10));
-    for (std::int64_t p = 0; p < kPixels; ++p) {
-      pixels.push_back(static_cast<std::uint8_t>((p * (3 + i % 10) * 5 + i * 7) % 256));
-    }
-  }
-  return ImageDataset({1, 8, 8}, 10, std::move(pixels), std::move(labels));
-}
 
 // Trains on simulated ranks that share this machine's files; returns what rank 0 saw.
 class World {
@@ -460,40 +445,6 @@ TEST(Train, SettingsThatMakeNoSenseAreRefused) {
   EXPECT_EQ(test_text(none), "the test set has no samples");
   EXPECT_EQ(test_text(ImageDataset({1, 2, 2}, 10, std::vector<std::uint8_t>(4), {0})),
             "the test set's samples have shape [1, 2, 2], the training set's [1, 8, 8]");
-}
-
-TEST(Evaluate, CountsEverySampleOnceAtEveryWorldSize) {
-  // PITFALLS P4 and P56: no padding, no mean of means.
-  const ImageDataset images = make_images(21);
-  const auto at = [&](int world_size) {
-    MetricSums sums;
-    make_backend("sim")->run_world({.world_size = world_size}, [&](RankContext& rank) {
-      Cpu<float> device;
-      const auto model = make_model<float>("mlp", {1, 8, 8}, 10, device, 1);
-      const MetricSums mine = evaluate(*model, device, images, 4, &rank.group, rank.runtime);
-      if (rank.group.rank() == 0) sums = mine;
-    });
-    return sums;
-  };
-  const MetricSums one = at(1);
-  EXPECT_EQ(one.samples, 21);
-  for (int world_size : {2, 3, 4, 24}) {
-    EXPECT_EQ(at(world_size).samples, 21) << world_size;
-    EXPECT_EQ(at(world_size).correct, one.correct) << world_size;
-  }
-}
-
-TEST(MetricSums, AreMeansOverSamples) {
-  // PITFALLS P56: accuracies 0.7, 0.8, 0.9 of 256, 256 and 10 samples.
-  MetricSums sums{.loss_sum = 0, .correct = 179, .samples = 256};
-  sums += {.loss_sum = 0, .correct = 205, .samples = 256};
-  sums += {.loss_sum = 0, .correct = 9, .samples = 10};
-  EXPECT_EQ(sums.accuracy(), 393.0 / 522.0);
-}
-
-TEST(MetricSums, OverNothingAreNoNumber) {
-  EXPECT_TRUE(std::isnan(MetricSums{}.loss()));
-  EXPECT_TRUE(std::isnan(MetricSums{}.accuracy()));
 }
 
 }  // namespace
