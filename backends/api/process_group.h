@@ -12,7 +12,7 @@
 //            in and out may be the very same range where a method says so. Buffers must be dense
 //            (any dimension order); a view with holes is refused with ConfigError (SEMANTICS D3).
 //   Failure  A call completes on every live rank, or throws CommError of the same kind on every
-//            live rank. It never hangs past its timeout, and the process never aborts. After a
+//            live rank. No wait inside it outlasts its timeout; the process never aborts. After a
 //            CommError the group is unusable: every later call throws the same kind. Two
 //            exceptions: a split() that fails while it connects the new group leaves the old one
 //            usable; and a mismatch of a send and its recv is kMismatch on these two ranks,
