@@ -7,10 +7,6 @@
 
 namespace ddproof {
 
-JobLabel label_of(const ProcessGroup& group, const Call& call) {
-  return {group.who(), call.describe(), call.site, is_point_to_point(call.op) ? 0 : group.size()};
-}
-
 struct SerialQueue::Job {
   std::function<void()> body;
   JobLabel label;
@@ -87,6 +83,15 @@ WorkPtr SerialQueue::submit(std::function<void()> job, JobLabel label) {
     state_->monitor->notify_all();
   }
   return std::make_shared<QueuedWork>(state_, std::move(entry));
+}
+
+WorkPtr SerialQueue::submit(const ProcessGroup& group, Call&& call,
+                            std::function<void(const Call&)> execute) {
+  JobLabel label{group.who(), call.describe(), call.site,
+                 is_point_to_point(call.op) ? 0 : group.size()};
+  // Kept by pointer, so that no copy of the call passes over the rank's stack.
+  const auto kept = std::make_shared<const Call>(std::move(call));
+  return submit([kept, execute = std::move(execute)] { execute(*kept); }, std::move(label));
 }
 
 void SerialQueue::fail_all(std::exception_ptr error) {

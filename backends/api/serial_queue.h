@@ -25,8 +25,6 @@ struct JobLabel {
   int meeting = 0;  // see Runtime::begin_operation
 };
 
-JobLabel label_of(const ProcessGroup& group, const Call& call);
-
 class SerialQueue {
  public:
   // The task is started by the first submit(). `name` appears in traces.
@@ -37,6 +35,8 @@ class SerialQueue {
   SerialQueue& operator=(const SerialQueue&) = delete;
 
   WorkPtr submit(std::function<void()> job, JobLabel label);
+  // execute(call) as a job, with the group's and the call's own words as its label.
+  WorkPtr submit(const ProcessGroup& group, Call&& call, std::function<void(const Call&)> execute);
 
   // Jobs that have not started, and all later ones, fail with `error`. The running job goes on.
   void fail_all(std::exception_ptr error);

@@ -49,8 +49,7 @@ CheckedProcessGroup::~CheckedProcessGroup() {
 
 WorkPtr CheckedProcessGroup::submit(Call&& call) {
   if (size() == 1) return inner_.submit(std::move(call));  // nobody to compare with
-  const auto kept = std::make_shared<const Call>(std::move(call));
-  return queue_.submit([this, kept] { execute(*kept); }, label_of(*this, *kept));
+  return queue_.submit(*this, std::move(call), [this](const Call& kept) { execute(kept); });
 }
 
 void CheckedProcessGroup::execute(const Call& call) {

@@ -106,8 +106,7 @@ GlooProcessGroup::~GlooProcessGroup() {
 }
 
 WorkPtr GlooProcessGroup::submit(Call&& call) {
-  const auto kept = std::make_shared<const Call>(std::move(call));
-  return queue_.submit([this, kept] { execute(*kept); }, label_of(*this, *kept));
+  return queue_.submit(*this, std::move(call), [this](const Call& kept) { execute(kept); });
 }
 
 void GlooProcessGroup::execute(const Call& call) {
