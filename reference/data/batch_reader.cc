@@ -101,7 +101,10 @@ bool BatchReader::make_room(HostBatch& batch) {
   MonitorLock lock(*monitor_);
   const auto limit = static_cast<std::size_t>(options_.prefetch);
   while (!stopped_ && ready_.size() >= limit) {
-    monitor_->wait(kForever, {"the loader's queue is full", CallSite::current(), {}, true, true});
+    monitor_->wait(kForever, {.what = "the loader's queue is full",
+                              .site = CallSite::current(),
+                              .idle = true,
+                              .is_local = true});
   }
   if (!stopped_ && !spare_.empty()) {
     batch = std::move(spare_.back());
@@ -113,7 +116,9 @@ bool BatchReader::make_room(HostBatch& batch) {
 void BatchReader::take(HostBatch& batch) {
   MonitorLock lock(*monitor_);
   while (ready_.empty() && !error_) {
-    monitor_->wait(kForever, {"the loader's next batch", CallSite::current(), {}, false, true});
+    monitor_->wait(
+        kForever,
+        {.what = "the loader's next batch", .site = CallSite::current(), .is_local = true});
   }
   if (ready_.empty()) std::rethrow_exception(error_);
   std::swap(batch, ready_.front());
