@@ -24,6 +24,15 @@ class DiskError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// What a rank did on the disk, as fault_plan.h counts it.
+struct DiskCalls {
+  std::uint64_t changes = 0;  // the other two among them
+  std::uint64_t writes = 0;
+  std::uint64_t syncs = 0;
+
+  bool operator==(const DiskCalls&) const = default;
+};
+
 struct DiskFile {
   std::vector<std::byte> bytes;
   std::size_t durable_bytes = 0;  // so many survive

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <vector>
 
 #include "simulator/random.h"
 
@@ -40,7 +41,7 @@ class Drawer {
       case FaultKind::kShortWrite:
       case FaultKind::kFullDisk:
       case FaultKind::kFailedSync:
-      case FaultKind::kPowerCut: return shape_.changes > 0;
+      case FaultKind::kPowerCut: return !ranks_that_make(kind).empty();
       default: return shape_.ranks > 1;
     }
   }
@@ -58,12 +59,7 @@ class Drawer {
       case FaultKind::kShortWrite:
       case FaultKind::kFullDisk:
       case FaultKind::kFailedSync:
-      case FaultKind::kPowerCut:
-        fault.number = up_to(shape_.changes);
-        fault.amount = kind == FaultKind::kPowerCut     ? up_to(1'000'000)
-                       : kind == FaultKind::kShortWrite ? up_to(shape_.message_bytes) - 1
-                                                        : 0;
-        break;
+      case FaultKind::kPowerCut: draw_disk_fault(fault); break;
       case FaultKind::kClockJump:
         fault.start = time_up_to(shape_.duration) - 1;
         fault.time = time_up_to(2 * kClockJumpMax) - kClockJumpMax;
@@ -71,6 +67,28 @@ class Drawer {
       default: draw_message_fault(fault); break;
     }
     return fault;
+  }
+
+  // How many calls of a rank such a fault can strike.
+  static std::uint64_t calls_for(FaultKind kind, const DiskCalls& calls) {
+    if (kind == FaultKind::kPowerCut) return calls.changes;
+    return kind == FaultKind::kFailedSync ? calls.syncs : calls.writes;
+  }
+
+  std::vector<int> ranks_that_make(FaultKind kind) const {
+    std::vector<int> ranks;
+    for (std::size_t rank = 0; rank < shape_.disk.size(); ++rank) {
+      if (calls_for(kind, shape_.disk[rank]) > 0) ranks.push_back(static_cast<int>(rank));
+    }
+    return ranks;
+  }
+
+  void draw_disk_fault(Fault& fault) {
+    const std::vector<int> ranks = ranks_that_make(fault.kind);
+    fault.rank = ranks[up_to(ranks.size()) - 1];
+    fault.number = up_to(calls_for(fault.kind, shape_.disk[static_cast<std::size_t>(fault.rank)]));
+    if (fault.kind == FaultKind::kPowerCut) fault.amount = up_to(1'000'000);
+    if (fault.kind == FaultKind::kShortWrite) fault.amount = up_to(shape_.message_bytes) - 1;
   }
 
   void draw_message_fault(Fault& fault) {

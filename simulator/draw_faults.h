@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "simulator/disk.h"
 #include "simulator/fault_plan.h"
 
 namespace ddproof::sim {
@@ -14,14 +16,14 @@ namespace ddproof::sim {
 inline constexpr std::uint64_t kDrawnKindsOneIn = 4;
 inline constexpr std::uint64_t kDrawnFaultsMax = 3;
 
-// Roughly what a run has, so that most faults find something to strike. Zero changes: no faults of
-// the disk; one rank: none of messages.
+// Roughly what a run has, so that most faults find something to strike. Calls that nobody makes on
+// the disk get no faults; one rank: none of messages.
 struct FaultShape {
   int ranks = 1;
   std::uint64_t operations = 1;     // of a rank, at least 1
   std::uint64_t messages = 1;       // of a pair, at least 1
   std::uint64_t message_bytes = 1;  // of the longest, at least 1
-  std::uint64_t changes = 0;        // of a rank on the disk
+  std::vector<DiskCalls> disk;      // by rank; may be empty
   Time duration = 1'000'000;        // of the run, at least 1
 };
 

@@ -69,19 +69,19 @@ class FaultHook {
     return 0;
   }
   // Asked before each write, sync and change (each of the two, and make_directory, create, rename,
-  // remove); the change first.
-  virtual WriteFate on_write(int rank) {
-    (void)rank;
+  // remove); the change first. `number` counts those of `rank`: 1, 2, ...
+  virtual WriteFate on_write(int rank, std::uint64_t number) {
+    (void)rank, (void)number;
     return {};
   }
   // True: the sync fails.
-  virtual bool on_sync(int rank) {
-    (void)rank;
+  virtual bool on_sync(int rank, std::uint64_t number) {
+    (void)rank, (void)number;
     return false;
   }
   // A value: the power is cut before the change; it is the seed of what survives.
-  virtual std::optional<std::uint64_t> on_disk_change(int rank) {
-    (void)rank;
+  virtual std::optional<std::uint64_t> on_disk_change(int rank, std::uint64_t number) {
+    (void)rank, (void)number;
     return std::nullopt;
   }
 };

@@ -71,7 +71,7 @@ Time Network::pass_ports(int from, int to, std::uint64_t bytes) {
 Passage Network::send(int from, int to, std::uint64_t bytes, Flow& flow, const Action& on_arrival) {
   touch(from, to, bytes);
   if (!simulation_.is_alive(from)) return {};
-  RankReport& sender = simulation_.traffic(from);
+  RankReport& sender = simulation_.report_of(from);
   ++sender.messages_sent;
   sender.bytes_sent += bytes;
   simulation_.record(EventKind::kSend, from, to, bytes);
@@ -140,7 +140,7 @@ void Network::copy_arrived(std::uint64_t index) {
 }
 
 void Network::arrived(int from, int to, std::uint64_t bytes) {
-  RankReport& receiver = simulation_.traffic(to);
+  RankReport& receiver = simulation_.report_of(to);
   ++receiver.messages_received;
   receiver.bytes_received += bytes;
   simulation_.record(EventKind::kDeliver, to, from, bytes);

@@ -115,9 +115,8 @@ Time PlanFaults::on_wall_clock(int rank) {
   return ahead;
 }
 
-WriteFate PlanFaults::on_write(int rank) {
+WriteFate PlanFaults::on_write(int rank, std::uint64_t number) {
   if (plan_is_over_) return {};
-  const std::uint64_t number = ++writes_[rank];
   WriteFate fate;
   for (std::size_t i = 0; i < plan_.size(); ++i) {
     const Fault& fault = plan_[i];
@@ -134,9 +133,8 @@ WriteFate PlanFaults::on_write(int rank) {
   return fate;
 }
 
-bool PlanFaults::on_sync(int rank) {
+bool PlanFaults::on_sync(int rank, std::uint64_t number) {
   if (plan_is_over_) return false;
-  const std::uint64_t number = ++syncs_[rank];
   bool fails = false;
   for (std::size_t i = 0; i < plan_.size(); ++i) {
     const Fault& fault = plan_[i];
@@ -148,9 +146,8 @@ bool PlanFaults::on_sync(int rank) {
   return fails;
 }
 
-std::optional<std::uint64_t> PlanFaults::on_disk_change(int rank) {
+std::optional<std::uint64_t> PlanFaults::on_disk_change(int rank, std::uint64_t number) {
   if (plan_is_over_) return std::nullopt;
-  const std::uint64_t number = ++changes_[rank];
   for (std::size_t i = 0; i < plan_.size(); ++i) {
     const Fault& fault = plan_[i];
     if (fault.kind != FaultKind::kPowerCut || fault.rank != rank || fault.number != number)

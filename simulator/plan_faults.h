@@ -28,9 +28,9 @@ class PlanFaults final : public FaultHook {
   RankFate on_operation(int rank, std::uint64_t number) override;
   Time on_sleep(int rank, Time duration) override;
   Time on_wall_clock(int rank) override;
-  WriteFate on_write(int rank) override;
-  bool on_sync(int rank) override;
-  std::optional<std::uint64_t> on_disk_change(int rank) override;
+  WriteFate on_write(int rank, std::uint64_t number) override;
+  bool on_sync(int rank, std::uint64_t number) override;
+  std::optional<std::uint64_t> on_disk_change(int rank, std::uint64_t number) override;
 
   // The faults that had an effect, in the order in which they first had it; each is an event of
   // the run too (EventKind::kFault).
@@ -47,9 +47,6 @@ class PlanFaults final : public FaultHook {
   std::vector<std::size_t> fired_;
   Simulation* simulation_ = nullptr;
   std::map<std::pair<int, int>, std::uint64_t> messages_;  // so far, by sender and receiver
-  std::map<int, std::uint64_t> writes_;                    // by rank
-  std::map<int, std::uint64_t> syncs_;
-  std::map<int, std::uint64_t> changes_;
   bool disk_is_full_ = false;
   bool plan_is_over_ = false;
 };

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "simulator/disk.h"
 #include "simulator/fault_plan.h"
 #include "simulator/time.h"
 
@@ -28,6 +29,7 @@ struct RankReport {
   std::uint64_t bytes_sent = 0;
   std::uint64_t messages_received = 0;
   std::uint64_t bytes_received = 0;
+  DiskCalls disk;
 };
 
 enum class Verdict : std::uint8_t {

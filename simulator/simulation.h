@@ -94,7 +94,8 @@ class Simulation {
   bool is_alive(int rank) const { return !has_crashed(rank) && !is_hung(rank); }
   bool has_crashed(int rank) const { return ranks_[static_cast<std::size_t>(rank)].crashed; }
   bool is_hung(int rank) const { return ranks_[static_cast<std::size_t>(rank)].hung; }
-  RankReport& traffic(int rank) { return state_of(rank).report; }
+  // For those who count what the rank does.
+  RankReport& report_of(int rank) { return state_of(rank).report; }
 
   // The fiber that runs, or null outside of fibers.
   Fiber* current() const { return current_; }

@@ -73,16 +73,14 @@ int SimFileSystem::running_rank() const {
   return fiber == nullptr ? -1 : fiber->rank();
 }
 
-sim::FaultHook* SimFileSystem::faults() const {
-  return running_rank() < 0 ? nullptr : simulation_.faults();
-}
-
 bool SimFileSystem::may_change() {
   touch(sim::Access::kWrite);
   const int mine = running_rank();
-  if (mine >= 0 && simulation_.has_crashed(mine)) return false;
-  if (faults() == nullptr) return true;
-  const std::optional<std::uint64_t> seed = faults()->on_disk_change(mine);
+  if (mine < 0) return true;
+  if (simulation_.has_crashed(mine)) return false;
+  const std::uint64_t number = ++simulation_.report_of(mine).disk.changes;
+  if (simulation_.faults() == nullptr) return true;
+  const std::optional<std::uint64_t> seed = simulation_.faults()->on_disk_change(mine, number);
   if (!seed) return true;
   disk_.cut_power(*seed);
   for (int rank = 0; rank < simulation_.ranks(); ++rank) {
@@ -93,11 +91,19 @@ bool SimFileSystem::may_change() {
 }
 
 sim::WriteFate SimFileSystem::fate_of_write() {
-  return faults() == nullptr ? sim::WriteFate{} : faults()->on_write(running_rank());
+  const int mine = running_rank();
+  if (mine < 0) return {};
+  const std::uint64_t number = ++simulation_.report_of(mine).disk.writes;
+  sim::FaultHook* faults = simulation_.faults();
+  return faults == nullptr ? sim::WriteFate{} : faults->on_write(mine, number);
 }
 
 bool SimFileSystem::sync_fails() {
-  return faults() != nullptr && faults()->on_sync(running_rank());
+  const int mine = running_rank();
+  if (mine < 0) return false;
+  const std::uint64_t number = ++simulation_.report_of(mine).disk.syncs;
+  sim::FaultHook* faults = simulation_.faults();
+  return faults != nullptr && faults->on_sync(mine, number);
 }
 
 std::unique_ptr<File> SimFileSystem::open(const std::string& path) {

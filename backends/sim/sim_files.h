@@ -1,6 +1,6 @@
 // The simulation's disk as the FileSystem that ranks see. All ranks share one. Asks the run's
 // FaultHook before every write, sync and change; what a dead rank's destructors do changes nothing.
-// A write that fails says how much of it reached the file.
+// A write that fails says how much of it reached the file. Counts what ranks do into the report.
 //
 // Errors: DataError, as FileSystem says; sim::RankKilled when the power is cut.
 // Threads: that of the Simulation; it may also be used before and after the run.
@@ -33,15 +33,14 @@ class SimFileSystem final : public FileSystem {
 
   // To be called before every use. Changes do it by themselves.
   void touch(sim::Access access) { simulation_.touch(key_, access); }
-  // To be called before every change. False: the rank is dead, and nothing may change.
+  // To be called before every change, once. False: the rank is dead, and nothing may change.
   bool may_change();
-  // Of the running rank's next write; whether its next sync fails.
+  // To be called before every write and every sync of the running rank, once, after may_change().
   sim::WriteFate fate_of_write();
   bool sync_fails();
 
  private:
   int running_rank() const;
-  sim::FaultHook* faults() const;
 
   sim::Simulation& simulation_;
   sim::Disk& disk_;

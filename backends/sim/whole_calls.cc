@@ -162,7 +162,7 @@ void WholeCalls::start(Meeting& meeting) {
     const int member = meeting.group->members[rank];
     meeting.ends.push_back(end);
     held_until_[static_cast<std::size_t>(member)] = end;
-    sim::RankReport& report = simulation_.traffic(member);
+    sim::RankReport& report = simulation_.report_of(member);
     report.messages_sent += cost.traffic[rank].messages_sent;
     report.bytes_sent += cost.traffic[rank].bytes_sent;
     report.messages_received += cost.traffic[rank].messages_received;

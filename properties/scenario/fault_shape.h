@@ -10,8 +10,7 @@
 
 namespace ddproof::scenario {
 
-// Measured in one run without faults, first come, first served. Changes on the disk are estimated
-// from the checkpoints that the programs save.
+// Measured in one run without faults, first come, first served.
 sim::FaultShape measure_shape(const Scenario& scenario, std::uint64_t seed);
 
 }  // namespace ddproof::scenario

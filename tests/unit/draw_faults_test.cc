@@ -13,12 +13,13 @@
 namespace ddproof::sim {
 namespace {
 
-constexpr FaultShape kShape{.ranks = 4,
-                            .operations = 6,
-                            .messages = 5,
-                            .message_bytes = 16,
-                            .changes = 4,
-                            .duration = 1'000'000};
+// Ranks 1 and 3 leave the disk alone.
+const FaultShape kShape{.ranks = 4,
+                        .operations = 6,
+                        .messages = 5,
+                        .message_bytes = 16,
+                        .disk = {{.changes = 9, .writes = 2, .syncs = 3}, {}, {.changes = 1}, {}},
+                        .duration = 1'000'000};
 constexpr int kSeeds = 4000;
 
 TEST(DrawFaults, TheSameSeedDrawsTheSamePlanAndOthersDiffer) {
@@ -86,11 +87,18 @@ TEST(DrawFaults, EveryPlaceIsHit) {
   EXPECT_EQ(places[FaultKind::kHang].size(), 4u * 6);
   EXPECT_EQ(places[FaultKind::kDrop].size(), 4u * 5);
   EXPECT_EQ(places[FaultKind::kFlip].size(), 4u * 5);
-  EXPECT_EQ(places[FaultKind::kPowerCut].size(), 4u * 4);
   EXPECT_EQ(places[FaultKind::kSlow].size(), 4u);
   EXPECT_EQ(pairs.size(), 4u * 3);
   EXPECT_EQ(sides.size(), 14u);  // all but nobody and everybody
   EXPECT_TRUE(heals && stays);
+  // Of the disk: the calls that are made, and no others.
+  using Places = std::set<std::pair<int, std::uint64_t>>;
+  EXPECT_EQ(places[FaultKind::kShortWrite], (Places{{0, 1}, {0, 2}}));
+  EXPECT_EQ(places[FaultKind::kFullDisk], (Places{{0, 1}, {0, 2}}));
+  EXPECT_EQ(places[FaultKind::kFailedSync], (Places{{0, 1}, {0, 2}, {0, 3}}));
+  Places changes{{2, 1}};
+  for (std::uint64_t change = 1; change <= 9; ++change) changes.insert({0, change});
+  EXPECT_EQ(places[FaultKind::kPowerCut], changes);
 }
 
 TEST(DrawFaults, DrawsNothingThatTheShapeLacks) {

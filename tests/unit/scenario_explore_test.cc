@@ -9,6 +9,7 @@
 #include "backends/api/error.h"
 #include "cli/subcommand.h"
 #include "properties/scenario/explore.h"
+#include "properties/scenario/fault_shape.h"
 #include "properties/scenario/parse.h"
 #include "tests/support/run_command.h"
 #include "tests/support/temporary_folder.h"
@@ -156,6 +157,25 @@ TEST_F(ScenarioExplore, FaultsAreDrawnAnewForEachSeed) {
   EXPECT_GE(kinds, 8);  // of the eleven that need no disk
   EXPECT_GT(all.outcomes[static_cast<std::size_t>(scenario::Outcome::kLostRank)], 0u);
   EXPECT_GT(all.outcomes[static_cast<std::size_t>(scenario::Outcome::kPasses)], 0u);
+}
+
+// One save, by rank 0: of the disk all that is drawn is among its calls.
+TEST_F(ScenarioExplore, DrawnFaultsOfTheDiskStrikeTheCallsThatARunMakes) {
+  const std::string text = R"({"fact": "x", "world_size": 4, "drawn_faults": "0-99",
+      "programs": {"*": [
+      {"do": "save_checkpoint", "path": "/c"}]}, "expect": {"outcome": ["passes", "deadlock",
+      "lost rank", "mismatch", "error"]}})";
+  const sim::FaultShape shape = scenario::measure_shape(parse_scenario(text, "x.json"), 0);
+  ASSERT_EQ(shape.disk.size(), 4u);
+  EXPECT_EQ(shape.disk[0], (sim::DiskCalls{.changes = 6, .writes = 1, .syncs = 2}));
+  for (std::size_t rank = 1; rank < 4; ++rank) EXPECT_EQ(shape.disk[rank], sim::DiskCalls{});
+  const ScenarioResult all = explore(text);
+  EXPECT_EQ(all.wrong, "");
+  for (const sim::FaultKind kind : {sim::FaultKind::kShortWrite, sim::FaultKind::kFullDisk,
+                                    sim::FaultKind::kFailedSync, sim::FaultKind::kPowerCut}) {
+    // A quarter of the runs has the kind; in some of these a rank is lost before.
+    EXPECT_GE(all.faults_struck[static_cast<std::size_t>(kind)], 8u) << to_string(kind);
+  }
 }
 
 TEST_F(ScenarioExplore, AFailureUnderDrawnFaultsIsReplayedFromTheLineThatIsPrinted) {

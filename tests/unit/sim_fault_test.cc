@@ -217,12 +217,15 @@ TEST(SimFault, DrawnFaultsEndEveryRunWithTheRightNumbersOrAClearError) {
   std::set<sim::FaultKind> fired;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     const int ranks = 2 + static_cast<int>(seed % 4);
-    const sim::FaultPlan plan = sim::draw_faults(seed, {.ranks = ranks,
-                                                        .operations = 25,
-                                                        .messages = 25,
-                                                        .message_bytes = 100,
-                                                        .changes = 14,
-                                                        .duration = 200'000});
+    sim::FaultShape shape{.ranks = ranks,
+                          .operations = 25,
+                          .messages = 25,
+                          .message_bytes = 100,
+                          .duration = 200'000};
+    for (const sim::RankReport& rank : run_under(ranks, seed, {}).report.ranks) {
+      shape.disk.push_back(rank.disk);
+    }
+    const sim::FaultPlan plan = sim::draw_faults(seed, shape);
     const Outcome outcome = run_under(ranks, seed, plan);
     expect_a_clear_end(outcome, plan);
     EXPECT_EQ(run_under(ranks, seed, plan).report.digest, outcome.report.digest) << seed;

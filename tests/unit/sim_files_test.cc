@@ -100,6 +100,30 @@ TEST(SimFiles, APowerCutKillsAllRanksBeforeTheChange) {
   EXPECT_EQ(sim::to_string(report.faults_fired), "power-cut rank=0 change=4 seed=1");
 }
 
+TEST(SimFiles, WhatRanksDoIsCountedWithAndWithoutFaults) {
+  const auto calls_of_ranks = [](const std::string& plan) {
+    const sim::Report report = run_sim_world(world_of(2, plan), [](RankContext& rank) {
+      FileSystem& files = rank.runtime.files();
+      if (rank.group.rank() == 1) {
+        EXPECT_FALSE(files.exists("/a"));
+        return;
+      }
+      files.make_directory("/d");
+      const auto file = files.create("/d/a");
+      for (int i = 0; i < 3; ++i) error_of([&] { file->append(kTen); });
+      file->sync();
+      files.rename("/d/a", "/d/b");
+      files.sync_directory("/d");
+      files.remove("/d/b");
+    });
+    EXPECT_EQ(report.ranks[1].disk, sim::DiskCalls{});
+    return report.ranks[0].disk;
+  };
+  const sim::DiskCalls expected{.changes = 9, .writes = 3, .syncs = 2};
+  EXPECT_EQ(calls_of_ranks(""), expected);
+  EXPECT_EQ(calls_of_ranks("short-write rank=0 write=2 bytes=3"), expected);
+}
+
 TEST(SimFiles, ADeadRanksDestructorsChangeNothing) {
   struct RemoveAtEnd {
     FileSystem& files;
