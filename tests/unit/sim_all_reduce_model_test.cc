@@ -16,48 +16,18 @@
 #include <vector>
 
 #include "backends/sim/sim_world.h"
+#include "simulator/stack.h"
+#include "tests/unit/reduction_models.h"
 
 namespace ddproof {
 namespace {
 
 constexpr int kWorldMax = 128;
-constexpr std::uint64_t kElement = sizeof(float);
-constexpr std::uint64_t kSegmentMax = 1 << 20;  // Gloo's default
-
-struct Traffic {
-  std::uint64_t messages = 0;
-  std::uint64_t bytes = 0;
-
-  bool operator==(const Traffic&) const = default;
-};
-
-std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
-
-// How Gloo's ring cuts up the data: as many segments of at most 1 MiB as it takes, at least two to
-// a chunk and the same number for every chunk, all of the same size in whole elements.
-struct RingCut {
-  RingCut(std::uint64_t ranks, std::uint64_t count)
-      : total(count * kElement),
-        segments_per_chunk(
-            std::max<std::uint64_t>(divide_up(divide_up(total, kSegmentMax), ranks), 2)),
-        segment(divide_up(count, segments_per_chunk * ranks) * kElement) {}
-
-  // What a chunk has of the data: the last ones may be short or empty.
-  Traffic chunk(std::uint64_t index) const {
-    const std::uint64_t start = std::min(index * segments_per_chunk * segment, total);
-    const std::uint64_t end = std::min(start + segments_per_chunk * segment, total);
-    return {divide_up(end - start, segment), end - start};
-  }
-
-  std::uint64_t total;
-  std::uint64_t segments_per_chunk;
-  std::uint64_t segment;
-};
 
 // Each rank sends every chunk but one in each of the two phases: but its own, which it reduces;
 // then but that of the rank before it, which is whom it sends to.
 Traffic ring_traffic(int rank, int ranks, std::uint64_t count) {
-  const RingCut cut(static_cast<std::uint64_t>(ranks), count);
+  const RingCut cut = cut_of_all_reduce(ranks, count);
   Traffic sum;
   for (const int skipped : {rank, rank - 1}) {
     for (int chunk = 0; chunk < ranks; ++chunk) {
@@ -68,14 +38,6 @@ Traffic ring_traffic(int rank, int ranks, std::uint64_t count) {
     }
   }
   return sum;
-}
-
-// The sizes of bcube's groups: twos, then the odd rest.
-std::vector<int> bcube_groups(int ranks) {
-  std::vector<int> sizes;
-  for (; ranks % 2 == 0; ranks /= 2) sizes.push_back(2);
-  if (ranks > 1) sizes.push_back(ranks);
-  return sizes;
 }
 
 Traffic bcube_traffic(int rank, int ranks, std::uint64_t count) {
@@ -101,14 +63,12 @@ Traffic traffic_of(AllReduceAlgorithm algorithm, int rank, int ranks, std::uint6
                                                 : bcube_traffic(rank, ranks, count);
 }
 
-constexpr sim::LinkClass kNear{2'000, 10'000'000'000};
-constexpr sim::LinkClass kFar{7'000, 2'000'000'000};
-constexpr sim::LinkClass kThin{2'000, 4'000'000};  // the port rules, not the latency
-
 sim::Report run_all_reduce(AllReduceAlgorithm algorithm, int ranks, std::uint64_t count,
                            const sim::LinkClass& same_node, int ranks_per_node,
                            sim::Scheduler& scheduler, std::uint64_t seed = 0) {
+  static sim::StackPool stacks;  // for hundreds of runs
   SimWorldOptions options;
+  options.stacks = &stacks;
   options.world.seed = seed;
   options.world.world_size = ranks;
   options.world.ranks_per_node = ranks_per_node;
@@ -143,6 +103,8 @@ sim::Time expect_traffic(AllReduceAlgorithm algorithm, int ranks, std::uint64_t 
     EXPECT_EQ(seen.bytes_sent, expected.bytes)
         << "rank " << rank << " of " << ranks << ", " << count << " elements";
   }
+  EXPECT_EQ(report.virtual_time, all_reduce_model(algorithm, ranks, count, {link}).time())
+      << ranks << " ranks, " << count << " elements";
   return report.virtual_time;
 }
 
@@ -161,7 +123,7 @@ TEST(SimAllReduceModel, TheFormulasAreTheTextbooksWhereTheRanksDivideTheData) {
 // or when the port is free again.
 sim::Time ring_time(int ranks, std::uint64_t count, const sim::LinkClass& link) {
   if (ranks == 1) return 0;
-  const RingCut cut(static_cast<std::uint64_t>(ranks), count);
+  const RingCut cut = cut_of_all_reduce(ranks, count);
   const sim::Time transfer = link.transfer_time(cut.segment);
   const sim::Time pair = std::max(link.latency + transfer, 2 * transfer);
   const auto last = (ranks - 1) * static_cast<sim::Time>(cut.segments_per_chunk) - 1;
