@@ -1,5 +1,7 @@
 // Sub-groups, and the life of a group: made again, aborted, left, failed.
 #include <atomic>
+#include <deque>
+#include <numeric>
 #include <stdexcept>
 
 #include "tests/contract/contract.h"
@@ -53,6 +55,104 @@ TEST_P(Groups, SubGroupsSplitAgainAndWorkSideBySide) {
     EXPECT_EQ(in_pair[0], 2);
     EXPECT_EQ(in_world[0], 8);
   });
+}
+
+// Calls on one group, with values that name the group, the round and the rank that gave them.
+class CallsOn {
+ public:
+  // `members`: the world ranks of the group, in its order.
+  CallsOn(ProcessGroup& group, int number, std::vector<int> members)
+      : group_(group), number_(number), members_(std::move(members)) {}
+
+  void submit(int round, int world_rank) {
+    const int root = round % group_.size();
+    Round& calls = rounds_.emplace_back();
+    calls.sum = calls.rooted = calls.mine = {value(round, world_rank)};
+    calls.all.resize(members_.size());
+    calls.works = {group_.all_reduce(buffer(calls.sum)),
+                   group_.broadcast(buffer(calls.rooted), root),
+                   group_.all_gather(buffer(calls.mine), buffer(calls.all))};
+  }
+  void wait() {
+    for (const Round& calls : rounds_) {
+      for (const WorkPtr& work : calls.works) work->wait();
+    }
+  }
+  void check() const {
+    for (int round = 0; round < static_cast<int>(rounds_.size()); ++round) {
+      const Round& calls = rounds_[static_cast<std::size_t>(round)];
+      std::vector<int> all;
+      for (const int member : members_) all.push_back(value(round, member));
+      EXPECT_EQ(calls.all, all) << number_;
+      EXPECT_EQ(calls.rooted[0], all[static_cast<std::size_t>(round) % all.size()]) << number_;
+      EXPECT_EQ(calls.sum[0], std::accumulate(all.begin(), all.end(), 0)) << number_;
+    }
+  }
+
+ private:
+  struct Round {
+    std::vector<int> sum, rooted, mine, all;
+    std::vector<WorkPtr> works;
+  };
+
+  int value(int round, int rank) const { return 10'000 * (number_ + 1) + 100 * round + rank; }
+
+  ProcessGroup& group_;
+  int number_;
+  std::vector<int> members_;
+  std::deque<Round> rounds_;  // buffers stay where they are
+};
+
+// Each group has an order of its own; between groups every rank has another one.
+TEST_P(Groups, CallsOnGroupsThatOverlapAreMadeAndAwaitedInAnyOrder) {
+  if (has_one_rank_only()) GTEST_SKIP();
+  constexpr int kRows = 2, kColumns = 3, kRounds = 6;
+  constexpr int kOrders[kRounds][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                       {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  for (const bool checked : {true, false}) {
+    const auto body = [&](RankContext& rank) {
+      const int mine = rank.group.rank();
+      const int first_of_row = mine - mine % kColumns, in_row = mine % kColumns;
+      const auto row = rank.group.split(mine / kColumns, 0);
+      const auto column = rank.group.split(in_row, 0);
+      std::deque<CallsOn> calls;
+      calls.emplace_back(rank.group, 0, std::vector{0, 1, 2, 3, 4, 5});
+      calls.emplace_back(*row, 1, std::vector{first_of_row, first_of_row + 1, first_of_row + 2});
+      calls.emplace_back(*column, 2, std::vector{in_row, in_row + kColumns});
+      for (int round = 0; round < kRounds; ++round) {
+        for (const int i : kOrders[(mine + round) % kRounds]) calls[i].submit(round, mine);
+      }
+      for (const int i : kOrders[(5 * mine + 3) % kRounds]) calls[i].wait();
+      for (const CallsOn& group : calls) group.check();
+      rank.group.barrier()->wait();
+    };
+    run(kRows * kColumns, body, checked);
+  }
+}
+
+// Rank 3 makes the world's call only after the others are done with theirs on two other groups.
+TEST_P(Groups, ACallThatWaitsForARankHoldsUpNoOtherGroup) {
+  if (has_one_rank_only()) GTEST_SKIP();
+  for (const bool checked : {true, false}) {
+    const auto body = [](RankContext& rank) {
+      const bool is_late = rank.group.rank() == 3;
+      const auto everybody = rank.group.split(0, 0);
+      const auto others = rank.group.split(is_late ? -1 : 0, 0);
+      std::vector<int> of_world{1}, of_others{1};
+      const auto call_world = [&] { return rank.group.all_reduce(buffer(of_world)); };
+      WorkPtr work;
+      if (!is_late) {
+        work = call_world();
+        others->all_reduce(buffer(of_others))->wait();
+        EXPECT_EQ(of_others[0], 3);
+      }
+      everybody->barrier()->wait();
+      if (is_late) work = call_world();
+      work->wait();
+      EXPECT_EQ(of_world[0], 4);
+    };
+    run(4, body, checked);
+  }
 }
 
 // P34: made three times over.
