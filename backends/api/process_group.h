@@ -19,7 +19,7 @@
 //            kPeerLost on others.
 //   Threads  One ProcessGroup belongs to one rank. Calls come from one task at a time.
 //   Async    Each method returns at once; the result is there when Work::wait() returns. Calls on
-//            one group run one after another in the order they were made.
+//            one group run one by one in the order they were made, whatever other groups do.
 //   Bits     All ranks hold the same bytes after all_reduce, where the capability says so.
 //
 // Errors common to all methods, thrown by the call itself, before anything is sent:
