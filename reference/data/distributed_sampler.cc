@@ -42,6 +42,7 @@ DistributedSampler::DistributedSampler(const SamplerOptions& options) : options_
 void DistributedSampler::set_epoch(std::int64_t epoch) {
   if (epoch < 0) throw ConfigError(fmt::format("sampler epoch {}: expected at least 0", epoch));
   epoch_ = epoch;
+  begun_ = false;
 }
 
 std::int64_t DistributedSampler::remaining(std::int64_t position) const {
@@ -75,7 +76,15 @@ std::vector<Index> DistributedSampler::draw(std::int64_t position) const {
   return drawn;
 }
 
-IndexList DistributedSampler::indices(std::int64_t position) const {
+void DistributedSampler::warn_of_a_repeat() const {
+  if (!options_.shuffle || !options_.on_warning) return;
+  options_.on_warning(
+      fmt::format("sampler: epoch {} is begun again without set_epoch(), so its order repeats; "
+                  "call set_epoch() before each epoch",
+                  epoch_));
+}
+
+IndexList DistributedSampler::indices(std::int64_t position) {
   const std::int64_t length = options_.length;
   if (position < 0 || (position > 0 && position >= length)) {
     throw ConfigError(
@@ -83,6 +92,8 @@ IndexList DistributedSampler::indices(std::int64_t position) const {
                     "after its last sample begins at position 0",
                     position, length > 0 ? length - 1 : 0, length));
   }
+  if (begun_ && position == 0) warn_of_a_repeat();
+  begun_ = true;
   try {
     if (length - 1 <= std::int64_t{std::numeric_limits<std::uint32_t>::max()}) {
       return IndexList(draw<std::uint32_t>(position));

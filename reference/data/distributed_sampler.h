@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -53,6 +54,9 @@ struct SamplerOptions {
   // PyTorch's range: -1 is 2^64-1. Only the low 32 bits of seed+epoch count.
   std::uint64_t seed = 0;
   bool drop_last = false;
+  // Hears when an epoch's shuffled order is drawn from its front a second time: set_epoch() was
+  // forgotten, and every epoch trains on the same order. None: nobody is told.
+  std::function<void(const std::string&)> on_warning = {};
 };
 
 class DistributedSampler {
@@ -66,7 +70,7 @@ class DistributedSampler {
 
   const SamplerOptions& options() const { return options_; }
   std::int64_t epoch() const { return epoch_; }
-  // Throws ConfigError when epoch < 0. The same epoch again is fine: it repeats the same order.
+  // Throws ConfigError when epoch < 0. The same epoch again is fine: its order is meant to repeat.
   void set_epoch(std::int64_t epoch);
 
   // Samples that this rank draws in a whole epoch, copies included: PyTorch's len().
@@ -81,7 +85,7 @@ class DistributedSampler {
   // Takes at most 8 bytes a sample of the data set while it runs.
   // Throws ConfigError when position < 0, or when nothing is left (position >= length > 0): then
   // the next epoch begins, at position 0. Throws ResourceError when the memory is not there.
-  IndexList indices(std::int64_t position = 0) const;
+  IndexList indices(std::int64_t position = 0);
 
   // Equal on two ranks exactly when they draw from the same order: a text of all options but the
   // rank, and the epoch.
@@ -90,9 +94,11 @@ class DistributedSampler {
  private:
   template <class Index>
   std::vector<Index> draw(std::int64_t position) const;
+  void warn_of_a_repeat() const;
 
   SamplerOptions options_;
   std::int64_t epoch_ = 0;
+  bool begun_ = false;  // an order was drawn since the last set_epoch()
 };
 
 }  // namespace ddproof

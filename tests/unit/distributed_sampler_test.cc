@@ -170,6 +170,28 @@ TEST(DistributedSampler, SetEpochGivesThreeOrdersInThreeEpochs) {
   EXPECT_EQ(orders.size(), 3u);
 }
 
+std::vector<std::string> warnings_of_three_epochs(SamplerOptions options, bool sets_epoch) {
+  std::vector<std::string> warnings;
+  options.on_warning = [&warnings](const std::string& text) { warnings.push_back(text); };
+  DistributedSampler sampler(options);
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    if (sets_epoch) sampler.set_epoch(epoch);
+    sampler.indices();
+    sampler.indices(options.length / 2);
+  }
+  return warnings;
+}
+
+TEST(DistributedSampler, WarnsWhenEpochsRepeatForWantOfSetEpoch) {
+  const std::string warning =
+      "sampler: epoch 0 is begun again without set_epoch(), so its order repeats; call set_epoch() "
+      "before each epoch";
+  EXPECT_EQ(warnings_of_three_epochs({.length = 22}, false),
+            (std::vector<std::string>{warning, warning}));
+  EXPECT_TRUE(warnings_of_three_epochs({.length = 22}, true).empty());
+  EXPECT_TRUE(warnings_of_three_epochs({.length = 22, .shuffle = false}, false).empty());
+}
+
 TEST(DistributedSampler, OnlyTheSumOfSeedAndEpochMatters) {
   EXPECT_EQ(list_of({.length = 50, .seed = 3}, 0, 4), list_of({.length = 50, .seed = 4}, 0, 3));
 }
