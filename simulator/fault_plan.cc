@@ -201,6 +201,18 @@ const char* allowed(const Field& field, FaultKind kind) {
 
 }  // namespace
 
+bool strikes_a_message(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kDelay:
+    case FaultKind::kDrop:
+    case FaultKind::kDuplicate:
+    case FaultKind::kReorder:
+    case FaultKind::kTruncate:
+    case FaultKind::kFlip: return true;
+    default: return false;
+  }
+}
+
 const char* to_string(FaultKind kind) { return form_of(kind).name; }
 
 std::string to_string(const Fault& fault) {

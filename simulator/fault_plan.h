@@ -58,6 +58,8 @@ inline constexpr int kFaultKindCount = 15;
 
 // "crash", "short-write", ...
 const char* to_string(FaultKind kind);
+// Whether it strikes one message of `rank` to `peer`.
+bool strikes_a_message(FaultKind kind);
 
 // A kind uses the fields that its text form shows, and leaves the others alone.
 struct Fault {

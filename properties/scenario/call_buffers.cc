@@ -1,6 +1,10 @@
 #include "properties/scenario/call_buffers.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "backends/api/check.h"
+#include "backends/api/digest.h"
 #include "properties/scenario/elements.h"
 
 namespace ddproof::scenario {
@@ -42,22 +46,28 @@ std::int64_t reach(const Layout& layout) {
   return last + 1;
 }
 
-CallBuffers::CallBuffers(const CallStep& call, int rank, int world_size)
+bool has_values(const CallStep& call, PayloadMode payload) {
+  const std::size_t bytes = static_cast<std::size_t>(call.count) * ElementType(call.dtype).size();
+  return payload == PayloadMode::kReal || bytes <= kSteeringBytes;
+}
+
+CallBuffers::CallBuffers(const CallStep& call, int rank, const Scenario& scenario)
     : call_(call), is_root_(rank == call.root) {
-  const Sizes sizes = sizes_of(call, is_root_, world_size);
+  const Sizes sizes = sizes_of(call, is_root_, scenario.world_size);
   const std::size_t width = ElementType(call.dtype).size();
-  input_.resize(static_cast<std::size_t>(sizes.input) * width);
-  output_.resize(static_cast<std::size_t>(sizes.output) * width);
+  input_ = CallMemory(static_cast<std::size_t>(sizes.input) * width);
+  output_ = CallMemory(static_cast<std::size_t>(sizes.output) * width);
+  if (scenario.payload == PayloadMode::kSizeOnly && !has_values(call, scenario.payload)) return;
   const std::vector<double> own{static_cast<double>(rank + 1)};
   fill(dense(input_), call.value.empty() ? own : call.value);
 }
 
-Buffer CallBuffers::dense(std::vector<std::byte>& memory) const {
+Buffer CallBuffers::dense(const CallMemory& memory) const {
   const auto count = static_cast<std::int64_t>(memory.size() / ElementType(call_.dtype).size());
   return Buffer(memory.data(), call_.dtype, Layout(count));
 }
 
-Buffer CallBuffers::shaped(std::vector<std::byte>& memory) const {
+Buffer CallBuffers::shaped(const CallMemory& memory) const {
   return Buffer(memory.data(), call_.dtype, call_.layout);
 }
 
@@ -86,10 +96,21 @@ WorkPtr CallBuffers::submit(ProcessGroup& group, CallSite site) {
 ConstBuffer CallBuffers::result() const {
   const bool in_place =
       call_.op == Op::kAllReduce || call_.op == Op::kBroadcast || call_.op == Op::kReduce;
-  const std::vector<std::byte>& memory = in_place ? input_ : output_;
+  const CallMemory& memory = in_place ? input_ : output_;
   if (call_.op == Op::kReduce && !is_root_) return {};
   const auto count = static_cast<std::int64_t>(memory.size() / ElementType(call_.dtype).size());
   return ConstBuffer(memory.data(), call_.dtype, Layout(count));
+}
+
+std::optional<std::uint64_t> CallBuffers::replica_digest(PayloadMode payload) const {
+  const bool is_replicated =
+      call_.op == Op::kAllReduce || call_.op == Op::kBroadcast || call_.op == Op::kAllGather;
+  const bool has_values_here = has_values(call_, payload);
+  if (!is_replicated || (!has_values_here && payload == PayloadMode::kSizeOnly))
+    return std::nullopt;
+  const ConstBuffer data = result();
+  const std::size_t bytes = has_values_here ? data.bytes() : std::min<std::size_t>(8, data.bytes());
+  return digest_of(std::string_view(static_cast<const char*>(data.data()), bytes));
 }
 
 }  // namespace ddproof::scenario

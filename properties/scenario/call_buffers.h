@@ -5,9 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <optional>
 
 #include "backends/api/process_group.h"
+#include "properties/scenario/call_memory.h"
 #include "properties/scenario/scenario.h"
 
 namespace ddproof::scenario {
@@ -15,24 +16,31 @@ namespace ddproof::scenario {
 // How many elements of memory a layout reaches over, holes included.
 std::int64_t reach(const Layout& layout);
 
+// Whether elements mean anything under this payload. Requires: the call has data.
+bool has_values(const CallStep& call, PayloadMode payload);
+
 class CallBuffers {
  public:
-  // Fills the input. `call` must outlive this.
-  CallBuffers(const CallStep& call, int rank, int world_size);
+  // Fills the input, unless the payload has no use for it. `call` must outlive this.
+  // Throws ResourceError when the memory is not there.
+  CallBuffers(const CallStep& call, int rank, const Scenario& scenario);
 
   WorkPtr submit(ProcessGroup& group, CallSite site);
   // What the call leaves on this rank, in the order of memory; empty where it leaves nothing.
   ConstBuffer result() const;
+  // Of a result that every rank gets alike, as far as the payload gives it; empty: it does not, or
+  // ranks get different ones.
+  std::optional<std::uint64_t> replica_digest(PayloadMode payload) const;
 
  private:
   // A dense view of all memory of the input or output.
-  Buffer dense(std::vector<std::byte>& memory) const;
-  Buffer shaped(std::vector<std::byte>& memory) const;
+  Buffer dense(const CallMemory& memory) const;
+  Buffer shaped(const CallMemory& memory) const;
 
   const CallStep& call_;
   bool is_root_;
-  std::vector<std::byte> input_;
-  std::vector<std::byte> output_;  // unused where the call works in place
+  CallMemory input_;
+  CallMemory output_;  // unused where the call works in place
 };
 
 }  // namespace ddproof::scenario

@@ -54,18 +54,6 @@ std::vector<int> ranks_with(const sim::Report& report, sim::RankOutcome outcome)
   return ranks;
 }
 
-// The ranks whose digest is not that of the first rank that has one.
-std::vector<int> diverging(const std::vector<std::optional<std::uint64_t>>& digests) {
-  std::optional<std::uint64_t> first;
-  std::vector<int> ranks;
-  for (std::size_t rank = 0; rank < digests.size(); ++rank) {
-    if (!digests[rank]) continue;
-    if (!first) first = digests[rank];
-    if (*digests[rank] != *first) ranks.push_back(static_cast<int>(rank));
-  }
-  return ranks;
-}
-
 // The errors of one outcome as a verdict: the text of the lowest rank; for what ranks did wrong by
 // themselves, all of them.
 Verdict merge(const std::vector<RankError>& errors, Outcome outcome) {
@@ -89,7 +77,7 @@ void append(std::string& text, const std::string& more) {
 
 }  // namespace
 
-Verdict judge(const sim::Report& report, const std::vector<std::optional<std::uint64_t>>& digests) {
+Verdict judge(const sim::Report& report, const std::optional<Divergence>& divergence) {
   if (report.verdict == sim::Verdict::kEventLimit) {
     return {Outcome::kLivelock, {}, report.verdict_text};
   }
@@ -122,12 +110,10 @@ Verdict judge(const sim::Report& report, const std::vector<std::optional<std::ui
   if (has(Outcome::kLostRank)) return merge(errors, Outcome::kLostRank);
   const std::vector<int> hung = ranks_with(report, sim::RankOutcome::kHung);
   if (!hung.empty()) return {Outcome::kLostRank, hung, list_of(hung) + " hung"};
-  const std::vector<int> apart = diverging(digests);
-  if (!apart.empty()) {
-    return {Outcome::kDivergence, apart,
-            list_of(apart) +
-                ": parameters or momentum are not those of the first rank that "
-                "trained"};
+  if (divergence) {
+    return {
+        Outcome::kDivergence, divergence->ranks,
+        divergence->what + ": other bits on " + list_of(divergence->ranks) + " than on the others"};
   }
   return {};
 }

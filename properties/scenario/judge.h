@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "properties/scenario/replicas.h"
 #include "properties/scenario/scenario.h"
 #include "simulator/report.h"
 
@@ -20,8 +21,8 @@ struct Verdict {
 };
 
 // What happened first decides: a rank's own failure, then a lost rank, then what calls report.
-// `digests`: the states of the ranks that trained.
-Verdict judge(const sim::Report& report, const std::vector<std::optional<std::uint64_t>>& digests);
+// `divergence`: of what ranks must hold alike, where there is one.
+Verdict judge(const sim::Report& report, const std::optional<Divergence>& divergence);
 
 // What differs from the expectation, in one line; empty when nothing does.
 std::string difference(const Expectation& expected, const Verdict& verdict,

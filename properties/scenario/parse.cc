@@ -139,7 +139,7 @@ void parse_liveness(JsonObject& top, Scenario& scenario) {
 // "*" stands for the ranks that no other program names.
 void parse_programs(JsonObject& top, Scenario& scenario) {
   JsonObject programs(top.require("programs"));
-  const StepContext context{scenario.world_size, scenario.ranks_per_node};
+  const StepContext context{scenario.world_size, scenario.ranks_per_node, scenario.payload};
   std::optional<Program> others;
   for (const auto& [key, node] : programs.members()) {
     Program program;
@@ -245,6 +245,12 @@ Scenario parse_scenario(std::string_view text, const std::string& file) {
   if (const auto checked = top.find("checked")) scenario.checked = checked->boolean();
   if (const auto wait = top.find("timeouts_end_deadlocks")) {
     scenario.timeouts_end_deadlocks = wait->boolean();
+  }
+  if (const auto fidelity = top.find("fidelity")) {
+    scenario.fidelity = static_cast<Fidelity>(fidelity->choice(fidelity_names()));
+  }
+  if (const auto payload = top.find("payload")) {
+    scenario.payload = static_cast<PayloadMode>(payload->choice(payload_names()));
   }
   parse_network(top, scenario);
   parse_faults(top, scenario);

@@ -14,6 +14,8 @@ namespace ddproof::scenario {
 inline constexpr int kWorldSizeMax = 10'000;
 inline constexpr std::int64_t kStepsMax = 10'000'000;  // over all ranks, repeats unrolled
 inline constexpr std::int64_t kBufferBytesMax = std::int64_t{1} << 30;  // one call, all ranks
+// The same for calls in place, send and recv where the payload is "sizes": no memory is touched.
+inline constexpr std::int64_t kVirtualBytesMax = std::int64_t{1} << 45;
 
 // `file` is what messages call it. Throws ConfigError, one line: "FILE: PATH is FOUND; allowed:
 // ...".

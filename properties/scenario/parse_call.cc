@@ -15,6 +15,7 @@ namespace ddproof::scenario {
 namespace {
 
 constexpr std::int64_t kCountMax = std::int64_t{1} << 28;
+constexpr std::int64_t kVirtualCountMax = std::int64_t{1} << 40;
 
 template <class Value>
 std::vector<std::string> names_of(const std::vector<Value>& values) {
@@ -48,9 +49,18 @@ bool has_one_buffer(Op op) {
   return op == Op::kAllReduce || op == Op::kBroadcast || op == Op::kReduce || is_point_to_point(op);
 }
 
-std::vector<std::int64_t> parse_sizes(const JsonNode& node) {
+// Whether the call's buffers are address space alone.
+bool is_virtual(Op op, const StepContext& context) {
+  return context.payload == PayloadMode::kSizeOnly && has_one_buffer(op);
+}
+
+std::int64_t count_max(Op op, const StepContext& context) {
+  return is_virtual(op, context) ? kVirtualCountMax : kCountMax;
+}
+
+std::vector<std::int64_t> parse_sizes(const JsonNode& node, std::int64_t most) {
   std::vector<std::int64_t> sizes;
-  for (const JsonNode& size : node.elements()) sizes.push_back(size.whole(0, kCountMax));
+  for (const JsonNode& size : node.elements()) sizes.push_back(size.whole(0, most));
   if (sizes.empty() || sizes.size() > Layout::kMaxDimensions) {
     node.fail(
         fmt::format("has {} numbers; allowed: 1 to {}", sizes.size(), Layout::kMaxDimensions));
@@ -58,9 +68,9 @@ std::vector<std::int64_t> parse_sizes(const JsonNode& node) {
   return sizes;
 }
 
-void parse_layout(CallStep& call, JsonObject& object) {
+void parse_layout(CallStep& call, JsonObject& object, std::int64_t most) {
   const auto count = object.find("count");
-  if (count) call.count = count->whole(0, kCountMax);
+  if (count) call.count = count->whole(0, most);
   call.layout = Layout(call.count);
   if (!has_one_buffer(call.op)) return;
   const auto shape = object.find("shape");
@@ -71,9 +81,9 @@ void parse_layout(CallStep& call, JsonObject& object) {
   }
   if (count) count->fail("stands beside \"shape\"; leave out one of them");
   try {
-    const std::vector<std::int64_t> sizes = parse_sizes(*shape);
+    const std::vector<std::int64_t> sizes = parse_sizes(*shape, most);
     call.layout =
-        strides ? Layout::strided(sizes, parse_sizes(*strides)) : Layout::row_major(sizes);
+        strides ? Layout::strided(sizes, parse_sizes(*strides, most)) : Layout::row_major(sizes);
     call.count = call.layout.count();
   } catch (const ConfigError& error) {
     if (std::string_view(error.what()).find("shape") != std::string_view::npos) throw;
@@ -99,24 +109,42 @@ std::vector<double> parse_values(const JsonNode& node, DType dtype) {
   return values;
 }
 
-void parse_data(CallStep& call, JsonObject& object, const StepContext& context) {
-  if (const auto dtype = object.find("dtype"))
-    call.dtype = every_dtype()[dtype->choice(dtype_names())];
-  parse_layout(call, object);
+void require_few_bytes(const CallStep& call, const JsonNode& node, const StepContext& context) {
   const std::int64_t parts = has_one_buffer(call.op) ? 1 : context.world_size + 1;
   const std::int64_t part = has_one_buffer(call.op) ? reach(call.layout) : call.count;
   const auto bytes = static_cast<__int128>(part) * parts * context.world_size *
                      static_cast<std::int64_t>(ElementType(call.dtype).size());
-  if (bytes > kBufferBytesMax) {
-    object.node().fail(fmt::format("needs {} bytes over all ranks; allowed: {}",
-                                   static_cast<std::int64_t>(std::min<__int128>(bytes, INT64_MAX)),
-                                   kBufferBytesMax));
-  }
+  const std::int64_t most = is_virtual(call.op, context) ? kVirtualBytesMax : kBufferBytesMax;
+  if (bytes <= most) return;
+  node.fail(fmt::format("needs {} bytes over all ranks; allowed: {}",
+                        static_cast<std::int64_t>(std::min<__int128>(bytes, INT64_MAX)), most));
+}
+
+// Refuses what stands for elements that the payload leaves out.
+void require_values(const CallStep& call, const JsonNode& node, const StepContext& context) {
+  if (has_values(call, context.payload)) return;
+  node.fail(
+      fmt::format("has no meaning: with payload \"{}\" a call of more than {} bytes has no "
+                  "values; leave it out, or use payload \"real\"",
+                  payload_names()[static_cast<std::size_t>(context.payload)], kSteeringBytes));
+}
+
+void parse_data(CallStep& call, JsonObject& object, const StepContext& context) {
+  if (const auto dtype = object.find("dtype"))
+    call.dtype = every_dtype()[dtype->choice(dtype_names())];
+  parse_layout(call, object, count_max(call.op, context));
+  require_few_bytes(call, object.node(), context);
   if (call.op != Op::kRecv) {
-    if (const auto value = object.find("value")) call.value = parse_values(*value, call.dtype);
+    if (const auto value = object.find("value")) {
+      if (context.payload == PayloadMode::kSizeOnly) require_values(call, *value, context);
+      call.value = parse_values(*value, call.dtype);
+    }
   }
   if (call.op != Op::kSend) {
-    if (const auto expect = object.find("expect")) call.expect = parse_values(*expect, call.dtype);
+    if (const auto expect = object.find("expect")) {
+      require_values(call, *expect, context);
+      call.expect = parse_values(*expect, call.dtype);
+    }
   }
 }
 

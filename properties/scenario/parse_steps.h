@@ -12,6 +12,7 @@ namespace ddproof::scenario {
 struct StepContext {
   int world_size = 1;
   int ranks_per_node = 0;
+  PayloadMode payload = PayloadMode::kReal;
   bool in_sampler = false;
   bool in_loop = false;
 };

@@ -96,7 +96,7 @@ void ProgramRun::run() {
     if (is_timeout && !shared_.in_guard.empty()) rank_.runtime.hit(kTimeoutBesideGuard);
     throw;
   }
-  if (training_) shared_.digests[static_cast<std::size_t>(number_)] = training_->digest();
+  if (training_) shared_.replicas.add_state(number_, training_->digest());
 }
 
 ProgramRun::Flow ProgramRun::run_steps(const Steps& steps) {
@@ -138,11 +138,14 @@ void ProgramRun::fail(const Step& step, const std::string& what) const {
 }
 
 ProgramRun::Flow ProgramRun::act(const Step& step, const CallStep& call) {
-  CallBuffers buffers(call, number_, rank_.group.size());
+  CallBuffers buffers(call, number_, shared_.scenario);
   buffers.submit(rank_.group, site_of(call.site))->wait();
   const ConstBuffer result = buffers.result();
   if (result.count() == 0) return Flow::kGoOn;
   result_ = element_at(result, 0);
+  if (const auto digest = buffers.replica_digest(shared_.scenario.payload)) {
+    shared_.replicas.add_result(number_, step.text, *digest);
+  }
   if (call.expect.empty()) return Flow::kGoOn;
   if (const auto wrong = difference(result, call.expect)) fail(step, *wrong);
   return Flow::kGoOn;

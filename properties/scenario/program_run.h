@@ -14,6 +14,7 @@
 
 #include "backends/api/backend.h"
 #include "properties/scenario/rank_training.h"
+#include "properties/scenario/replicas.h"
 #include "properties/scenario/scenario.h"
 #include "properties/scenario/story.h"
 #include "simulator/fault.h"
@@ -37,13 +38,13 @@ struct SharedRun {
         seed(run_seed),
         tells(tell),
         stories(static_cast<std::size_t>(run_scenario.world_size)),
-        digests(static_cast<std::size_t>(run_scenario.world_size)) {}
+        replicas(run_scenario.world_size) {}
 
   const Scenario& scenario;
   std::uint64_t seed;
   bool tells;  // whether stories are kept
   std::vector<RankStory> stories;
-  std::vector<std::optional<std::uint64_t>> digests;  // of the models of ranks that trained
+  Replicas replicas;
   std::int64_t guarded_works = 0;
   std::set<int> in_guard;  // ranks
 };

@@ -246,6 +246,17 @@ Json without_messages(const Json& document, const Parts& parts) {
   return with_groups(document, groups);
 }
 
+std::set<int> ranks_of_faults(const Json& document) {
+  std::set<int> ranks;
+  for (const Json& text : document.value("faults", Json::array())) {
+    const sim::Fault fault = sim::parse_fault(text.get<std::string>());
+    if (fault.kind == sim::FaultKind::kPartition) continue;
+    ranks.insert(fault.rank);
+    if (strikes_a_message(fault.kind)) ranks.insert(fault.peer);
+  }
+  return ranks;
+}
+
 Json without_faults(const Json& document, const Parts& parts) {
   Json kept = Json::array();
   for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -38,6 +38,8 @@ Json without_steps_of_groups(const Json& document, const Parts& parts);
 std::size_t count_messages(const Json& document);
 Json without_messages(const Json& document, const Parts& parts);
 
+// The ranks that its faults name one by one.
+std::set<int> ranks_of_faults(const Json& document);
 Json without_faults(const Json& document, const Parts& parts);
 // Each with one fault that strikes earlier: by 1 to `earlier_max` in its count, or at a half, a
 // fourth, ... of its time.

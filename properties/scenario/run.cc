@@ -38,13 +38,15 @@ Run run_once(const Scenario& scenario, const sim::RunSettings& settings,
                               .liveness = scenario.liveness ? &*scenario.liveness : nullptr,
                               .stacks = options.stacks,
                               .event_count_max = scenario.event_limit,
-                              .timeouts_end_deadlocks = scenario.timeouts_end_deadlocks};
+                              .timeouts_end_deadlocks = scenario.timeouts_end_deadlocks,
+                              .payload = scenario.payload,
+                              .fidelity = scenario.fidelity};
   Run run;
   if (options.records) run.recorders.resize(static_cast<std::size_t>(scenario.world_size));
   run.report = run_simulated_world(
       world, [&](RankContext& rank) { ProgramRun(shared, rank).run(); },
       options.records ? &run.recorders : nullptr);
-  run.verdict = judge(run.report, shared.digests);
+  run.verdict = judge(run.report, shared.replicas.divergence());
   run.wrong = difference(scenario.expect, run.verdict, shared.guarded_works);
   if (run.wrong.empty()) run.wrong = idle_faults(scenario.faults, run.report.faults_fired);
   run.stories = std::move(shared.stories);

@@ -11,6 +11,16 @@ const std::vector<std::string>& outcome_names() {
   return names;
 }
 
+const std::vector<std::string>& fidelity_names() {
+  static const std::vector<std::string> names = {"messages", "whole"};
+  return names;
+}
+
+const std::vector<std::string>& payload_names() {
+  static const std::vector<std::string> names = {"real", "hashed", "sizes"};
+  return names;
+}
+
 const std::vector<std::string>& scheduler_names() {
   static const std::vector<std::string> names = {"round robin", "random", "pct", "exhaustive",
                                                  "campaign"};

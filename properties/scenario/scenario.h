@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backends/api/call.h"
+#include "backends/registry/simulated_world.h"
 #include "properties/scenario/rank_set.h"
 #include "reference/launch/main_process_first.h"
 #include "simulator/campaign.h"
@@ -134,7 +135,7 @@ enum class Outcome : std::uint8_t {
   kLostRank,     // a rank crashed or fell silent
   kError,        // a rank's program or a call threw something else
   kWrongResult,  // a step's result is not what it expects
-  kDivergence,   // ranks that trained hold different parameters
+  kDivergence,   // what ranks must hold alike is not bit-identical: results, what they trained
   kLivelock,     // the event limit was reached
   kLiveness,     // ranks made no progress once the faults were over
 };
@@ -150,6 +151,11 @@ struct Expectation {
   std::vector<std::string> operation;         // each must stand in the verdict
   std::optional<std::int64_t> guarded_works;  // how often a guard's work ran, over all ranks
 };
+
+// "messages", "whole"; by Fidelity.
+const std::vector<std::string>& fidelity_names();
+// "real", "hashed", "sizes"; by PayloadMode.
+const std::vector<std::string>& payload_names();
 
 // "round robin", "random", "pct", "exhaustive", "campaign"; by sim::Strategy.
 const std::vector<std::string>& scheduler_names();
@@ -169,6 +175,8 @@ struct Scenario {
   std::uint64_t event_limit = 0;
   bool checked = true;
   bool timeouts_end_deadlocks = false;
+  Fidelity fidelity = Fidelity::kMessages;
+  PayloadMode payload = PayloadMode::kReal;
   sim::LinkClass same_node;
   sim::LinkClass across_nodes;
   sim::FaultPlan faults;                // of every run

@@ -71,20 +71,12 @@ class Renumbering {
   }
 
   std::optional<sim::Fault> fault(sim::Fault fault) const {
-    switch (fault.kind) {
-      case sim::FaultKind::kPartition: {
-        fault.ranks = (*this)(fault.ranks);
-        if (fault.ranks.empty()) return std::nullopt;
-        return fault;
-      }
-      case sim::FaultKind::kDelay:
-      case sim::FaultKind::kDrop:
-      case sim::FaultKind::kDuplicate:
-      case sim::FaultKind::kReorder:
-      case sim::FaultKind::kTruncate:
-      case sim::FaultKind::kFlip: fault.peer = (*this)(fault.peer); break;
-      default: break;
+    if (fault.kind == sim::FaultKind::kPartition) {
+      fault.ranks = (*this)(fault.ranks);
+      if (fault.ranks.empty()) return std::nullopt;
+      return fault;
     }
+    if (strikes_a_message(fault.kind)) fault.peer = (*this)(fault.peer);
     fault.rank = (*this)(fault.rank);
     if (fault.rank == kLost || fault.peer == kLost) return std::nullopt;
     return fault;

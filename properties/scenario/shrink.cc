@@ -162,7 +162,16 @@ class Shrinker {
     }
   }
 
+  // The ranks that faults name, alone: with others gone one by one, messages go other ways than the
+  // one that a fault strikes, until none does.
+  void leave_out_bystanders() {
+    const std::set<int> named = ranks_of_faults(best_);
+    if (named.empty()) return;
+    attempt(keep_ranks(best_, {named.begin(), named.end()}, LostPeer::kDrop));
+  }
+
   void leave_out_ranks() {
+    leave_out_bystanders();
     const auto count = [](const Json& document) {
       return document.at("world_size").get<std::size_t>();
     };

@@ -72,7 +72,7 @@ const std::vector<ThirdParty>& third_parties() {
 }
 
 // Operating-system headers: the Runtime, sockets, the launcher of processes, and their tests.
-constexpr std::array<std::string_view, 9> kSystemFolders = {
+constexpr std::array<std::string_view, 10> kSystemFolders = {
     "backends/local",
     "backends/gloo/tcp",
     "backends/store",
@@ -81,6 +81,7 @@ constexpr std::array<std::string_view, 9> kSystemFolders = {
     "reference/compute",
     "simulator",
     "properties/payload_memory.h",  // of a benchmark
+    "properties/scenario/call_memory.cc",
     "tests"};
 
 struct Include {

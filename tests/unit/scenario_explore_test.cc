@@ -65,6 +65,23 @@ std::string refusal(const std::string& recorded) {
   return "accepted";
 }
 
+TEST(ScenarioOfWholeCollectives, TakesAsLongInFewerEvents) {
+  const auto of = [](const std::string& fidelity, const std::string& payload) {
+    return explore(R"({"fact": "x", "world_size": 64, "fidelity": ")" + fidelity +
+                   R"(", "payload": ")" + payload + R"(", "expect": {"outcome": "passes"},
+      "programs": {"*": [{"do": "repeat", "times": 2, "steps": [
+        {"do": "all_reduce", "count": 5000}]}]}})");
+  };
+  const ScenarioResult messages = of("messages", "real");
+  for (const std::string payload : {"real", "sizes"}) {
+    const ScenarioResult whole = of("whole", payload);
+    EXPECT_EQ(whole.wrong, "");
+    EXPECT_EQ(whole.told.report.virtual_time, messages.told.report.virtual_time);
+    EXPECT_EQ(whole.told.report.messages, messages.told.report.messages);
+    EXPECT_LT(whole.told.report.events, messages.told.report.events);
+  }
+}
+
 TEST(ScenarioProbes, AreCountedAndThoseThatNoRunHitAreNamed) {
   const std::string few = R"("programs": {"*": [{"do": "sampler", "length": 2}]}, )"
                           R"("expect": {"outcome": "passes"}, "probes": [)";

@@ -27,6 +27,10 @@ std::string program(const std::string& steps) {
   return with(R"("programs": {"*": [)" + steps + "]}");
 }
 
+std::string under(const std::string& payload, const std::string& steps) {
+  return with(R"("payload": ")" + payload + R"(", "programs": {"*": [)" + steps + "]}");
+}
+
 TEST(ScenarioFile, WithoutOptionsHasTheDefaults) {
   const Scenario scenario = parse_scenario(program(R"({"do": "barrier"})"), "folder/x.json");
   EXPECT_EQ(scenario.file, "x.json");
@@ -43,6 +47,34 @@ TEST(ScenarioFile, TheStarStandsForTheRanksThatNobodyNames) {
   EXPECT_EQ(scenario.program_of(0).size(), 1u);
   EXPECT_EQ(scenario.program_of(1).size(), 0u);
   EXPECT_EQ(scenario.program_of(3).size(), 1u);
+}
+
+TEST(ScenarioFile, HasBuffersOfAnySizeWhereTheirBytesAreLeftOut) {
+  const std::string large = R"({"do": "all_reduce", "dtype": "float64", "count": 4294967297})";
+  EXPECT_EQ(refusal(under("sizes", large)), "accepted");
+  EXPECT_EQ(refusal(under("hashed", large)),
+            "x.json: programs.\"*\"[0].count is 4294967297; allowed: 0 to 268435456");
+  EXPECT_EQ(refusal(under("sizes", R"({"do": "all_gather", "count": 4294967297})")),
+            "x.json: programs.\"*\"[0].count is 4294967297; allowed: 0 to 268435456");
+  EXPECT_EQ(refusal(under("sizes", R"({"do": "send", "shape": [1099511627776, 9], "to": 1})")),
+            "x.json: programs.\"*\"[0] needs 158329674399744 bytes over all ranks; allowed: "
+            "35184372088832");
+}
+
+TEST(ScenarioFile, AsksNoValuesOfAPayloadThatHasNone) {
+  const auto call = [](int count, const std::string& key) {
+    return R"({"do": "all_reduce", "dtype": "int8", ")" + key + R"(": 1, "count": )" +
+           std::to_string(count) + "}";
+  };
+  for (const std::string payload : {"hashed", "sizes"}) {
+    EXPECT_EQ(refusal(under(payload, call(1024, "expect"))), "accepted");
+    EXPECT_EQ(refusal(under(payload, call(1025, "expect"))),
+              "x.json: programs.\"*\"[0].expect has no meaning: with payload \"" + payload +
+                  "\" a call of more than 1024 bytes has no values; leave it out, or use payload "
+                  "\"real\"");
+  }
+  EXPECT_EQ(refusal(under("hashed", call(1025, "value"))), "accepted");
+  EXPECT_NE(refusal(under("sizes", call(1025, "value"))), "accepted");
 }
 
 TEST(ScenarioFile, DurationsAreExact) {
@@ -82,8 +114,9 @@ TEST(ScenarioFile, ThatIsHugeIsRefused) {
 TEST(ScenarioFile, WithAnUnknownNameIsRefusedWithTheNearest) {
   EXPECT_EQ(refusal(with(R"("programs": {"*": []}, "time_out": "1 s")")),
             "x.json: time_out is not known; allowed: fact, source, world_size, ranks_per_node, "
-            "timeout, event_limit, checked, timeouts_end_deadlocks, network, drawn_faults, faults, "
-            "liveness, schedules, programs, expect, probes; did you mean \"timeout\"?");
+            "timeout, event_limit, checked, timeouts_end_deadlocks, fidelity, payload, network, "
+            "drawn_faults, faults, liveness, schedules, programs, expect, probes; did you mean "
+            "\"timeout\"?");
   EXPECT_EQ(refusal(program(R"({"do": "barrier", "labl": "x"})")),
             "x.json: programs.\"*\"[0].labl is not known; allowed: do, label, timeout, at; did you "
             "mean \"label\"?");

@@ -1,0 +1,67 @@
+#include "properties/scenario/replicas.h"
+
+#include <algorithm>
+
+namespace ddproof::scenario {
+namespace {
+
+using Digests = std::vector<std::optional<std::uint64_t>>;
+
+std::uint64_t held_by_most(const Digests& digests) {
+  std::uint64_t most = 0;
+  std::ptrdiff_t holders = 0;
+  for (const auto& digest : digests) {
+    const std::ptrdiff_t count = digest ? std::ranges::count(digests, digest) : 0;
+    if (count > holders) {
+      most = *digest;
+      holders = count;
+    }
+  }
+  return most;
+}
+
+std::vector<int> odd_ranks(const Digests& digests) {
+  const std::uint64_t most = held_by_most(digests);
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < digests.size(); ++rank) {
+    if (digests[rank] && digests[rank] != most) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
+}
+
+}  // namespace
+
+Replicas::Replicas(int world_size)
+    : world_size_(static_cast<std::size_t>(world_size)),
+      counts_(world_size_),
+      states_(make_entry("parameters or momentum after training")) {}
+
+Replicas::Entry Replicas::make_entry(const std::string& what) const {
+  return {.what = what, .digests = Digests(world_size_), .missing = world_size_};
+}
+
+void Replicas::add(Entry& entry, int rank, std::uint64_t digest) {
+  if (entry.missing-- == entry.digests.size()) entry.first = digest;
+  entry.alike = entry.alike && digest == entry.first;
+  entry.digests[static_cast<std::size_t>(rank)] = digest;
+}
+
+void Replicas::add_result(int rank, const std::string& what, std::uint64_t digest) {
+  const auto [place, is_new] = results_.try_emplace(counts_[static_cast<std::size_t>(rank)]++);
+  Entry& entry = place->second;
+  if (is_new) entry = make_entry(what);
+  add(entry, rank, digest);
+  if (entry.missing == 0 && entry.alike) results_.erase(place);
+}
+
+void Replicas::add_state(int rank, std::uint64_t digest) { add(states_, rank, digest); }
+
+std::optional<Divergence> Replicas::divergence() const {
+  for (const auto& [number, entry] : results_) {
+    if (!entry.alike) return Divergence{entry.what, odd_ranks(entry.digests)};
+  }
+  if (!states_.alike) return Divergence{states_.what, odd_ranks(states_.digests)};
+  return std::nullopt;
+}
+
+}  // namespace ddproof::scenario
