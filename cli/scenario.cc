@@ -9,12 +9,12 @@
 #include "backends/api/files.h"
 #include "cli/arguments.h"
 #include "cli/output_file.h"
+#include "cli/run_files.h"
 #include "cli/scenario_output.h"
 #include "cli/subcommand.h"
 #include "properties/scenario/explore.h"
 #include "properties/scenario/parse.h"
 #include "properties/scenario/shrink.h"
-#include "simulator/trace.h"
 
 namespace ddproof {
 namespace {
@@ -31,10 +31,8 @@ struct ScenarioFlags {
   bool json = false;
   std::optional<RecordedRun> schedule;
   std::optional<sim::FaultPlan> faults;
-  std::string trace;
-  std::string log;
+  RunFileFlags run_files;
   std::string shrunk;
-  std::string flight_recorder;
 };
 
 sim::FaultPlan parse_faults(const std::string& text) {
@@ -68,13 +66,8 @@ bool parse(CommandContext& context, ScenarioFlags& flags) {
   arguments.number("--seed", flags.seed, "of the first run of each schedule");
   arguments.text("--schedule", schedule, "run just this schedule, from a failure's replay line");
   arguments.text("--faults", faults, "strike instead of the file's; \";\" between them");
-  arguments.text("--trace", flags.trace, "write the told run as a Chrome trace, for Perfetto");
-  arguments.text("--log", flags.log, "write the told run's events, one a line, for ddproof diff");
+  declare_run_file_flags(arguments, flags.run_files, "the told run");
   arguments.text("--shrink", flags.shrunk, "write the scenario of a failure here, made small");
-  arguments.text(
-      "--flight-recorder", flags.flight_recorder,
-      "write each rank's last calls in the told run as DIR/rank_N.json, with the names of "
-      "PyTorch's flight recorder");
   arguments.rest("files", flags.files, "the files, after all flags");
   if (!arguments.parse(context.arguments, context.out)) return false;
   if (flags.files.empty()) throw ConfigError("no file is given; pass one scenario file or more");
@@ -110,34 +103,6 @@ void replace_faults(Scenario& what, const sim::FaultPlan& faults) {
   what.drawn_faults.reset();
 }
 
-// The files that a run is written to as it goes, as far as they are asked for.
-class RunFiles {
- public:
-  RunFiles(const ScenarioFlags& flags, FileSystem& files) {
-    if (!flags.log.empty()) {
-      log_file_.emplace(files, flags.log);
-      sinks_.add(log_.emplace(log_file_->stream()));
-    }
-    if (!flags.trace.empty()) {
-      trace_file_.emplace(files, flags.trace);
-      sinks_.add(trace_.emplace(trace_file_->stream()));
-    }
-  }
-  sim::TraceSink* sink() { return sinks_.empty() ? nullptr : &sinks_; }
-  void close() {
-    trace_.reset();  // its last words
-    if (log_file_) log_file_->close();
-    if (trace_file_) trace_file_->close();
-  }
-
- private:
-  std::optional<OutputFile> log_file_;
-  std::optional<OutputFile> trace_file_;
-  std::optional<sim::TextTrace> log_;
-  std::optional<sim::ChromeTrace> trace_;
-  sim::TraceTee sinks_;
-};
-
 // Writes the small scenario, and tells of it as of the large one.
 void shrink(const std::string& text, const Scenario& what, const ScenarioResult& result,
             const ScenarioFlags& flags, CommandContext& context) {
@@ -160,16 +125,6 @@ void shrink(const std::string& text, const Scenario& what, const ScenarioResult&
   print_text(flags.shrunk, shrunk.scenario, shrunk.result, flags.explain, context.out);
 }
 
-void write_flight_recorders(const std::vector<FlightRecorder>& recorders, FileSystem& files,
-                            const std::string& folder) {
-  files.make_directory(folder);
-  for (std::size_t rank = 0; rank < recorders.size(); ++rank) {
-    OutputFile file(files, folder + "/rank_" + std::to_string(rank) + ".json");
-    file.stream() << recorders[rank].to_json();
-    file.close();
-  }
-}
-
 }  // namespace
 
 int scenario_command(CommandContext& context) {
@@ -183,11 +138,12 @@ int scenario_command(CommandContext& context) {
     scenarios.push_back(scenario::parse_scenario(texts.back(), path));
     if (flags.faults) replace_faults(scenarios.back(), *flags.faults);
   }
-  RunFiles run_files(flags, context.runtime.files());
+  FileSystem& files = context.runtime.files();
+  EventFiles events(flags.run_files, files);
   const ExploreOptions options{.seed = flags.seed,
                                .stories = flags.explain,
-                               .records = !flags.flight_recorder.empty(),
-                               .trace = run_files.sink()};
+                               .records = !flags.run_files.flight_recorder.empty(),
+                               .trace = events.sink()};
   bool all_hold = true;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     const ScenarioResult result = flags.schedule
@@ -198,11 +154,11 @@ int scenario_command(CommandContext& context) {
     print(flags.files[i], scenarios[i], result, flags.explain, context.out);
     if (!flags.shrunk.empty()) shrink(texts[i], scenarios[i], result, flags, context);
     context.out.flush();
-    if (!flags.flight_recorder.empty()) {
-      write_flight_recorders(result.told.recorders, context.runtime.files(), flags.flight_recorder);
+    if (!flags.run_files.flight_recorder.empty()) {
+      write_flight_recorders(result.told.recorders, 0, flags.run_files.flight_recorder, files);
     }
   }
-  run_files.close();
+  events.close();
   return all_hold ? kExitHolds : kExitFailed;
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "cli/run_files.h"
 #include "cli/shell_word.h"
 #include "simulator/time.h"
 
@@ -39,18 +40,6 @@ void print_stories(const Scenario& what, const std::vector<RankStory>& stories, 
   for (std::size_t rank = 0; rank < stories.size(); ++rank) {
     out << fmt::format("  rank {} on node {}\n", rank, static_cast<int>(rank) / per_node);
     for (const StoryLine& line : stories[rank]) out << "  " << to_string(line) << "\n";
-  }
-}
-
-void print_last_calls(const std::vector<FlightRecorder>& recorders, std::ostream& out) {
-  constexpr std::size_t kRanksMax = 8, kCallsMax = 2;
-  for (std::size_t rank = 0; rank < std::min(recorders.size(), kRanksMax); ++rank) {
-    const std::vector<std::string> calls = recorders[rank].last_calls(kCallsMax);
-    out << fmt::format("  last calls of rank {}: {}\n", rank,
-                       calls.empty() ? "none" : fmt::format("{}", fmt::join(calls, "; ")));
-  }
-  if (recorders.size() > kRanksMax) {
-    out << fmt::format("  {} more ranks: --flight-recorder DIR\n", recorders.size() - kRanksMax);
   }
 }
 
@@ -151,7 +140,7 @@ void print_text(const std::string& path, const Scenario& what, const ScenarioRes
   if (explain) print_stories(what, result.told.stories, out);
   if (result.wrong.empty()) return;
   out << "  " << result.wrong << "\n";
-  print_last_calls(result.told.recorders, out);
+  print_last_calls(result.told.recorders, 0, out);
   const std::string replay = replay_line(path, what, result);
   if (!replay.empty()) out << "  replay: " << replay << "\n";
 }

@@ -16,8 +16,10 @@
 #include "cli/arguments.h"
 #include "cli/dataset.h"
 #include "cli/progress.h"
+#include "cli/run_files.h"
 #include "cli/shell_word.h"
 #include "cli/subcommand.h"
+#include "cli/watched_backend.h"
 #include "reference/data/data_loader.h"
 #include "reference/launch/environment.h"
 #include "reference/launch/launcher.h"
@@ -36,6 +38,7 @@ struct TrainCommand {
   double timeout_seconds = 1800;  // PyTorch's
   std::string metrics;
   bool json = false;
+  RunFileFlags run_files;
   TrainOptions train;
 };
 
@@ -74,6 +77,7 @@ void declare_run_flags(Arguments& arguments, TrainCommand& command) {
   arguments.text("--metrics", command.metrics, "write one JSON line per step to this file");
   arguments.number("--timeout", command.timeout_seconds, 1e-3, 1e6,
                    "seconds that a rank waits for the others: to meet, and in each collective");
+  declare_run_file_flags(arguments, command.run_files, "the run");
   arguments.flag("--json", command.json, "print the result as JSON");
 }
 
@@ -239,9 +243,11 @@ class TrainProgram {
 
   std::optional<Outcome> run() {
     validate(command_.train);
-    const std::unique_ptr<Backend> backend = make_backend(command_.backend);
-    const int world_size = decide_world_size(*backend);
-    if (launched(*backend)) require_our_store(environment_);
+    WatchedBackend backend(make_backend(command_.backend), command_.run_files,
+                           context_.runtime.files());
+    const int world_size = decide_world_size(backend);
+    if (launched(backend)) require_our_store(environment_);
+    if (is_alone(backend, world_size)) require_no_flight_recorder();
     if (command_.global_batch_size > 0) {
       command_.train.batch_size = local_batch_size(command_.global_batch_size, world_size);
     }
@@ -252,17 +258,38 @@ class TrainProgram {
     Outcome outcome{.world_size = world_size};
     bool has_rank_zero = false;
     try {
-      has_rank_zero = run_ranks(*backend, outcome);
+      has_rank_zero = run_ranks(backend, outcome);
     } catch (...) {
-      if (backend->capabilities().virtual_time) print_replay(context_);
+      tell_of_failure(backend);
       throw;
     }
+    backend.keep();
     outcome.wall = context_.runtime.now() - begin;
     if (!has_rank_zero) return std::nullopt;
     return outcome;
   }
 
  private:
+  // One rank that makes no calls at all.
+  bool is_alone(const Backend& backend, int world_size) const {
+    return world_size == 1 && !launched(backend) && !backend.capabilities().virtual_time;
+  }
+
+  void require_no_flight_recorder() const {
+    if (command_.run_files.flight_recorder.empty()) return;
+    throw ConfigError("--flight-recorder: one rank alone makes no calls; leave it out");
+  }
+
+  void tell_of_failure(WatchedBackend& backend) {
+    backend.print_last_calls(context_.err);
+    if (backend.capabilities().virtual_time) print_replay(context_);
+    try {
+      backend.keep();
+    } catch (const DataError& error) {  // what failed first is told
+      context_.err << "ddproof train: " << error.what() << "\n";
+    }
+  }
+
   Duration timeout() const { return Duration(std::llround(command_.timeout_seconds * 1e9)); }
 
   bool launched(const Backend& backend) const {
@@ -284,9 +311,9 @@ class TrainProgram {
     }
     if (backend.joins_processes() && command_.world_size > 1) {
       throw ConfigError(
-          fmt::format("--backend {} --world-size {}: no launcher started this process; use "
-                      "`ddproof run --nproc-per-node {} -- ddproof train ...`",
-                      command_.backend, command_.world_size, command_.world_size));
+          fmt::format("backend single: world size is {}, allowed is 1; use --backend sim or gloo "
+                      "for more ranks",
+                      command_.world_size));
     }
     return command_.world_size;
   }
@@ -305,7 +332,7 @@ class TrainProgram {
   // True when rank 0 was among them.
   bool run_ranks(Backend& backend, Outcome& outcome) {
     if (launched(backend)) return run_launched(backend, outcome);
-    if (outcome.world_size == 1) {
+    if (is_alone(backend, outcome.world_size)) {
       outcome.summary = train_rank(nullptr, context_.runtime);
       return true;
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "cli/arguments.h"
 #include "cli/dataset.h"
 #include "cli/subcommand.h"
+#include "cli/watched_backend.h"
 #include "properties/equivalence.h"
 #include "properties/suite.h"
 #include "reference/model/models.h"
@@ -33,6 +35,7 @@ struct VerifyFlags {
   PropertyOptions options;
   std::vector<std::string> only;
   TrainingFlags training;
+  RunFileFlags run_files;
   bool json = false;
 };
 
@@ -77,6 +80,7 @@ bool parse(CommandContext& context, VerifyFlags& flags) {
   arguments.number("--steps", flags.training.steps, 1, 1'000'000, "to train on --data");
   arguments.number("--batch-size", flags.training.batch_size, 1, 1 << 20,
                    "samples per rank and step, on --data");
+  declare_run_file_flags(arguments, flags.run_files, "the last run, or the one that fails,");
   arguments.flag("--json", flags.json, "one JSON object per line");
   if (!arguments.parse(context.arguments, context.out)) return false;
   require_flags_that_count(arguments, flags);
@@ -142,8 +146,8 @@ std::string to_json(int step, const StepComparison& comparison) {
 }
 
 // Returns whether all steps hold.
-bool verify_training(const VerifyFlags& flags, const PropertyWorld& world,
-                     CommandContext& context) {
+bool verify_training(const VerifyFlags& flags, WatchedBackend& backend, CommandContext& context) {
+  const PropertyWorld world{backend, flags.world_size};
   const auto dataset = read_dataset(flags.training.data, context.runtime.files(), Split::kTrain);
   const Shape& shape = dataset->sample_shape();
   const TrainingJob job{.make_model =
@@ -170,12 +174,25 @@ bool verify_training(const VerifyFlags& flags, const PropertyWorld& world,
   return all_hold;
 }
 
+// Keeps the files of the run that failed, and says what its ranks called last.
+std::string tell_of_failure(WatchedBackend& backend) {
+  backend.keep();
+  std::ostringstream lines;
+  backend.print_last_calls(lines);
+  std::string text = lines.str();
+  if (!text.empty()) text = "\n" + text.substr(0, text.size() - 1);
+  return text;
+}
+
 // Returns whether all chosen properties hold.
-bool verify_properties(const VerifyFlags& flags, const PropertyWorld& world,
-                       CommandContext& context) {
+bool verify_properties(const VerifyFlags& flags, WatchedBackend& backend, CommandContext& context) {
+  const PropertyWorld world{backend, flags.world_size};
+  PropertyOptions options = flags.options;
+  options.tell_more = [&backend] { return tell_of_failure(backend); };
   bool all_hold = true;
   for (const SuiteEntry& entry : chosen(flags.only)) {
-    const PropertyResult result = entry.run(world, flags.options, context.runtime);
+    backend.forget();
+    const PropertyResult result = entry.run(world, options, context.runtime);
     all_hold = all_hold && result.holds;
     context.out << (flags.json ? to_json(result) : describe(result)) << std::endl;
   }
@@ -187,11 +204,11 @@ bool verify_properties(const VerifyFlags& flags, const PropertyWorld& world,
 int verify_command(CommandContext& context) {
   VerifyFlags flags;
   if (!parse(context, flags)) return kExitHolds;
-  const std::unique_ptr<Backend> backend = make_backend(flags.backend);
-  const PropertyWorld world{*backend, flags.world_size};
-  const bool holds = flags.training.data.directory.empty()
-                         ? verify_properties(flags, world, context)
-                         : verify_training(flags, world, context);
+  WatchedBackend backend(make_backend(flags.backend), flags.run_files, context.runtime.files());
+  const bool is_training = !flags.training.data.directory.empty();
+  const bool holds = is_training ? verify_training(flags, backend, context)
+                                 : verify_properties(flags, backend, context);
+  if (holds || is_training) backend.keep();
   return holds ? kExitHolds : kExitFailed;
 }
 

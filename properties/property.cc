@@ -78,7 +78,7 @@ PropertyResult run_property(const std::string& name, const DrawAndCheck& draw_an
     if (wrong.empty()) return;
     // Shrinking keeps every case that fails, so the last one to fail is the smallest. rapidcheck
     // would run it once more for its text, and on real ranks it may then pass.
-    result.failure = wrong;
+    result.failure = wrong + (options.tell_more ? options.tell_more() : "");
     throw rc::detail::CaseResult(rc::detail::CaseResult::Type::Failure, wrong);
   };
   // With a map of our own, rapidcheck does not read RC_PARAMS behind our back.

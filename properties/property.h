@@ -29,6 +29,8 @@ struct PropertyOptions {
   int cases = 100;
   int max_size = 100;  // rapidcheck's size of the last case; bounds lists and numbers
   bool shrink = true;
+  // Asked after each case that fails, the smallest last: more lines for the failure's text.
+  std::function<std::string()> tell_more = nullptr;
   // The command that repeats a run, with {name}, {seed}, {cases} and {size} to be filled in;
   // {rc_params} is "RC_PARAMS='max_size=N' " where N is not the default, else empty.
   std::string replay = "RC_PARAMS='seed={seed} max_success={cases} max_size={size}'";
@@ -42,7 +44,7 @@ struct PropertyResult {
   std::uint64_t seed = 0;
   std::map<std::string, int> classes;      // how many cases were in each
   std::map<std::string, double> measures;  // the largest value seen, such as |error|/bound
-  std::string failure;                     // empty when it holds: what failed, on which shrunk case
+  std::string failure;  // empty when it holds: what failed, on which shrunk case, and tell_more()'s
   std::string replay;                      // one line; empty when it holds
 };
 

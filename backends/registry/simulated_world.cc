@@ -32,6 +32,15 @@ sim::Report run_simulated_world(const SimWorldOptions& options,
   });
 }
 
+WorldReport run_traced_world(const WorldOptions& options, sim::TraceSink& trace,
+                             std::vector<FlightRecorder>& recorders,
+                             const std::function<void(RankContext&)>& body) {
+  const sim::Report report =
+      run_simulated_world({.world = options, .trace = &trace}, body, &recorders);
+  rethrow(report);
+  return to_world_report(report);
+}
+
 void meet_fate(Runtime& runtime, sim::RankFate fate) {
   auto* simulated = dynamic_cast<SimRuntime*>(&runtime);
   DDPROOF_CHECK(simulated != nullptr);
@@ -40,9 +49,22 @@ void meet_fate(Runtime& runtime, sim::RankFate fate) {
 
 #else
 
+namespace {
+
+[[noreturn]] void refuse() {
+  throw ConfigError("backend sim: built without Gloo (DDPROOF_WITH_GLOO=OFF)");
+}
+
+}  // namespace
+
 sim::Report run_simulated_world(const SimWorldOptions&, const std::function<void(RankContext&)>&,
                                 std::vector<FlightRecorder>*) {
-  throw ConfigError("backend sim: built without Gloo (DDPROOF_WITH_GLOO=OFF)");
+  refuse();
+}
+
+WorldReport run_traced_world(const WorldOptions&, sim::TraceSink&, std::vector<FlightRecorder>&,
+                             const std::function<void(RankContext&)>&) {
+  refuse();
 }
 
 void meet_fate(Runtime&, sim::RankFate) {}

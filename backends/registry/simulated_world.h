@@ -20,6 +20,11 @@ sim::Report run_simulated_world(const SimWorldOptions& options,
                                 const std::function<void(RankContext&)>& body,
                                 std::vector<FlightRecorder>* recorders = nullptr);
 
+// run_world() of the backend "sim" of make_backend(), which also writes its events and calls.
+WorldReport run_traced_world(const WorldOptions& options, sim::TraceSink& trace,
+                             std::vector<FlightRecorder>& recorders,
+                             const std::function<void(RankContext&)>& body);
+
 // The calling task's rank crashes or hangs here, by its program's own choice; at kLives nothing
 // happens. Requires: `runtime` is a rank's of run_simulated_world().
 void meet_fate(Runtime& runtime, sim::RankFate fate);

@@ -11,11 +11,7 @@ WorldReport SimBackend::run_world(const WorldOptions& options,
                                   const std::function<void(RankContext&)>& body) {
   const sim::Report report = run_sim_world({.world = options, .stacks = &stacks_}, body);
   rethrow(report);
-  return {.digest = report.digest,
-          .virtual_time = Duration(report.virtual_time),
-          .messages = report.messages,
-          .bytes = report.bytes,
-          .switches = report.switches};
+  return to_world_report(report);
 }
 
 std::unique_ptr<ProcessGroup> SimBackend::join(const Membership&, Runtime&, Store&) {

@@ -197,6 +197,14 @@ void rethrow(const sim::Report& report) {
   rethrow_root_cause(errors);
 }
 
+WorldReport to_world_report(const sim::Report& report) {
+  return {.digest = report.digest,
+          .virtual_time = Duration(report.virtual_time),
+          .messages = report.messages,
+          .bytes = report.bytes,
+          .switches = report.switches};
+}
+
 Capabilities sim_capabilities() {
   Capabilities result = gloo_capabilities();
   result.virtual_time = true;

@@ -61,6 +61,9 @@ EnvironmentMap launcher_environment(const WorldOptions& world, int rank);
 // rethrow_root_cause(). Returns when no rank threw.
 void rethrow(const sim::Report& report);
 
+// What a caller of run_world() gets of a run in which nothing was thrown.
+WorldReport to_world_report(const sim::Report& report);
+
 // What groups of simulated worlds can do.
 Capabilities sim_capabilities();
 

@@ -64,7 +64,8 @@ TEST_F(TrainProgram, ProcessesAndSimulatedRanksEndWithTheSameBits) {
   Words simulated = flags;
   simulated.insert(simulated.end(), {"--backend", "sim", "--world-size", "3"});
   Words over_tcp = flags;
-  over_tcp.insert(over_tcp.end(), {"--backend", "gloo"});
+  const std::string calls = folder_ + "/calls";
+  over_tcp.insert(over_tcp.end(), {"--backend", "gloo", "--flight-recorder", calls});
   Launched sim(train(simulated), kNotLaunched);
   ASSERT_EQ(sim.wait(), 0) << sim.err();
   Launched gloo(launched(3, over_tcp));
@@ -72,6 +73,12 @@ TEST_F(TrainProgram, ProcessesAndSimulatedRanksEndWithTheSameBits) {
   EXPECT_EQ(result_of(gloo.out())["state_digest"], result_of(sim.out())["state_digest"]);
   EXPECT_EQ(result_of(gloo.out())["steps"], 20);
   EXPECT_EQ(result_of(gloo.out())["ranks_agree"], true);
+  for (int rank = 0; rank < 3; ++rank) {
+    std::ifstream file(calls + "/rank_" + std::to_string(rank) + ".json");
+    const auto dump = nlohmann::json::parse(file);
+    EXPECT_EQ(dump.at("rank"), rank);
+    EXPECT_EQ(dump.at("entries").back().at("state"), "completed");
+  }
 }
 
 TEST_F(TrainProgram, ASimulatedFailureSaysHowToRunItAgain) {
@@ -83,6 +90,7 @@ TEST_F(TrainProgram, ASimulatedFailureSaysHowToRunItAgain) {
       "replay: ddproof train --data '" + folder_ + "'" +
       " --backend sim --world-size 2 --lr 1e6 --weight-decay 1 --batch-size 2\n";
   EXPECT_NE(run.err().find(replay), std::string::npos) << run.err();
+  EXPECT_NE(run.err().find("  last calls of rank 1: all_reduce #"), std::string::npos) << run.err();
 
   Launched refused(train({"--backend", "sim", "--world-size", "0"}), kNotLaunched);
   EXPECT_EQ(refused.wait(), 2);

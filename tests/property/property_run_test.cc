@@ -42,6 +42,18 @@ TEST(PropertyRun, ShrinksToTheSmallestCaseThatFails) {
   EXPECT_EQ(result.replay, "run below 3 200 100");
 }
 
+TEST(PropertyRun, AsksForMoreAfterEveryFailureTheSmallestLast) {
+  OsRuntime runtime;
+  PropertyOptions options{.seed = 3, .cases = 200};
+  int asked = 0;
+  options.tell_more = [&asked] { return "\n  failure " + std::to_string(++asked); };
+  EXPECT_EQ(run_property(below(1000), options, runtime).failure, "");
+  EXPECT_EQ(asked, 0);
+  const PropertyResult result = run_property(below(17), options, runtime);
+  EXPECT_GT(asked, 1);
+  EXPECT_EQ(result.failure, "value=17\n  too large\n  failure " + std::to_string(asked));
+}
+
 TEST(PropertyRun, TakesAnExceptionForAFailure) {
   OsRuntime runtime;
   const PropertyResult result = run_property(below(500), {.seed = 3, .cases = 200}, runtime);

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "backends/api/error.h"
 #include "cli/subcommand.h"
 #include "tests/support/run_command.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ddproof {
 namespace {
@@ -70,6 +72,22 @@ TEST(Verify, ComparesRanksWithOneDeviceOnRealData) {
     EXPECT_GT(line.at("gradient_error_over_bound").get<double>(), 0) << line;
     EXPECT_LE(line.at("gradient_error_over_bound").get<double>(), 1) << line;
   }
+}
+
+TEST(Verify, WritesTheEventsAndCallsOfTheLastRun) {
+  const TemporaryFolder folder;
+  const auto path = [&](const char* name) { return folder.path() + "/" + name; };
+  const CommandResult run =
+      verify({"--only", "all-reduce-exact", "--cases", "4", "--trace", path("t.json"), "--log",
+              path("t.log"), "--flight-recorder", path("calls")});
+  EXPECT_EQ(run.status, kExitHolds);
+  EXPECT_FALSE(nlohmann::json::parse(std::ifstream(path("t.json"))).empty());
+  EXPECT_FALSE(
+      nlohmann::json::parse(std::ifstream(path("calls/rank_0.json"))).at("entries").empty());
+  std::ifstream log(path("t.log"));
+  std::string line;
+  EXPECT_TRUE(std::getline(log, line));
+  EXPECT_EQ(line, "0 ns rank 0 spawn 1 main");
 }
 
 TEST(Verify, RefusesAPropertyThatItDoesNotKnow) {
