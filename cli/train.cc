@@ -311,6 +311,12 @@ class TrainProgram {
     }
     if (backend.joins_processes() && command_.world_size > 1) {
       throw ConfigError(
+          fmt::format("--backend {} --world-size {}: no launcher started this process; use "
+                      "`ddproof run --nproc-per-node {} -- ddproof train ...`",
+                      command_.backend, command_.world_size, command_.world_size));
+    }
+    if (command_.backend == "single" && command_.world_size > 1) {
+      throw ConfigError(
           fmt::format("backend single: world size is {}, allowed is 1; use --backend sim or gloo "
                       "for more ranks",
                       command_.world_size));
