@@ -60,6 +60,20 @@ void parse_network(JsonObject& top, Scenario& scenario) {
   network.finish();
 }
 
+void parse_compute(JsonObject& top, Scenario& scenario) {
+  const auto node = top.find("compute");
+  if (!node) return;
+  JsonObject compute(*node);
+  constexpr std::int64_t kMost = 1'000'000'000'000'000'000;
+  if (const auto rate = compute.find("flops_per_second")) {
+    scenario.compute.flops_per_second = rate->whole(1, kMost);
+  }
+  if (const auto rate = compute.find("bytes_per_second")) {
+    scenario.compute.bytes_per_second = rate->whole(1, kMost);
+  }
+  compute.finish();
+}
+
 sim::CampaignOptions parse_schedule(const JsonNode& node) {
   JsonObject object(node);
   sim::CampaignOptions schedule;
@@ -253,6 +267,7 @@ Scenario parse_scenario(std::string_view text, const std::string& file) {
     scenario.payload = static_cast<PayloadMode>(payload->choice(payload_names()));
   }
   parse_network(top, scenario);
+  parse_compute(top, scenario);
   parse_faults(top, scenario);
   parse_liveness(top, scenario);
   parse_schedules(top, scenario);

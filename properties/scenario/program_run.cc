@@ -202,21 +202,28 @@ ProgramRun::Flow ProgramRun::act(const Step& step, const SamplerStep& sampler) {
   return Flow::kGoOn;
 }
 
+RankTraining& ProgramRun::start_training() {
+  if (!training_) {
+    training_ = std::make_unique<RankTraining>(rank_, shared_.seed, shared_.scenario.compute);
+  }
+  return *training_;
+}
+
 ProgramRun::Flow ProgramRun::act(const Step&, const TrainStep& train) {
-  if (!training_) training_ = std::make_unique<RankTraining>(rank_, shared_.seed);
-  if (train.batches.empty()) training_->step(batch_size_);
-  for (const std::int64_t batch : train.batches) training_->step(batch);
+  RankTraining& training = start_training();
+  if (train.batches.empty()) training.step(batch_size_);
+  for (const std::int64_t batch : train.batches) training.step(batch);
   return Flow::kGoOn;
 }
 
 ProgramRun::Flow ProgramRun::act(const Step& step, const CheckpointStep& checkpoint) {
-  if (!training_) training_ = std::make_unique<RankTraining>(rank_, shared_.seed);
+  RankTraining& training = start_training();
   const std::string path = with_rank(checkpoint.path, number_);
   if (checkpoint.save) {
-    training_->save(path, checkpoint.shared);
+    training.save(path, checkpoint.shared);
     return Flow::kGoOn;
   }
-  const std::int64_t steps = training_->load(path, checkpoint.shared);
+  const std::int64_t steps = training.load(path, checkpoint.shared);
   if (checkpoint.expect_step && steps != *checkpoint.expect_step) {
     fail(step, fmt::format("holds {} steps, expected {}", steps, *checkpoint.expect_step));
   }

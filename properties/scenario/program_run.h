@@ -74,6 +74,7 @@ class ProgramRun {
   Flow act(const Step& step, const ExitStep&);
   Flow act(const Step& step, const ThrowStep& thrown);
 
+  RankTraining& start_training();
   bool holds(const Condition& condition) const;
   CallSite site_of(const Site& site) const;
   [[noreturn]] void fail(const Step& step, const std::string& what) const;

@@ -35,12 +35,15 @@ float sample_value(std::uint64_t seed, std::uint64_t sample, std::uint64_t place
 
 }  // namespace
 
-RankTraining::RankTraining(RankContext& rank, std::uint64_t seed)
+RankTraining::RankTraining(RankContext& rank, std::uint64_t seed, const ComputeCost& cost)
     : rank_(rank),
       seed_(seed),
+      device_(cpu_, rank.runtime, cost),
       model_(make_small_mlp(device_, seed)),
       sgd_(std::make_unique<Sgd<float>>(model_->parameters(),
-                                        SgdOptions{.lr = 0.1, .momentum = 0.9})) {}
+                                        SgdOptions{.lr = 0.1, .momentum = 0.9})) {
+  model_->set_input_gradient_needed(false);
+}
 
 void RankTraining::step(std::int64_t batch) {
   if (!trainer_) {

@@ -10,6 +10,7 @@
 
 #include "backends/api/backend.h"
 #include "properties/scenario/scenario.h"
+#include "reference/compute/charged_device.h"
 #include "reference/compute/cpu.h"
 #include "reference/model/sequential.h"
 #include "reference/optim/sgd.h"
@@ -20,7 +21,7 @@ namespace ddproof::scenario {
 class RankTraining {
  public:
   // `rank` must outlive this. All ranks of one seed begin with the same model.
-  RankTraining(RankContext& rank, std::uint64_t seed);
+  RankTraining(RankContext& rank, std::uint64_t seed, const ComputeCost& cost);
 
   // One step on `batch` samples, which no other rank or step has. The first one wraps the model in
   // DistributedDataParallel. A collective call.
@@ -37,7 +38,8 @@ class RankTraining {
   RankContext& rank_;
   std::uint64_t seed_;
   std::int64_t steps_ = 0;
-  Cpu<float> device_;
+  Cpu<float> cpu_;
+  ChargedDevice<float> device_;
   std::unique_ptr<Module<float>> model_;
   std::unique_ptr<Sgd<float>> sgd_;
   std::unique_ptr<Trainer<float>> trainer_;

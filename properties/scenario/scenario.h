@@ -15,6 +15,7 @@
 #include "backends/api/call.h"
 #include "backends/registry/simulated_world.h"
 #include "properties/scenario/rank_set.h"
+#include "reference/compute/charged_device.h"
 #include "reference/launch/main_process_first.h"
 #include "simulator/campaign.h"
 #include "simulator/fault_plan.h"
@@ -179,6 +180,7 @@ struct Scenario {
   PayloadMode payload = PayloadMode::kReal;
   sim::LinkClass same_node;
   sim::LinkClass across_nodes;
+  ComputeCost compute;                  // of training
   sim::FaultPlan faults;                // of every run
   std::optional<RankSet> drawn_faults;  // seeds; more faults, drawn anew for each of them
   std::optional<sim::Liveness> liveness;

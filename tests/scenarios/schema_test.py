@@ -124,11 +124,12 @@ def check_all():
                 failures.append(f"{name}: {error.json_path}: {error.message[:200]}")
 
     full = with_step({"do": "all_reduce"})
-    full.update(network={"same_node": {}}, schedules=[{"scheduler": "random"}])
+    full.update(network={"same_node": {}}, compute={}, schedules=[{"scheduler": "random"}])
     check_keys(schema, full, (), text["properties"])
     check_keys(schema, full, ("expect",), definitions["expect"]["properties"])
     check_keys(schema, full, ("network",), definitions["network"]["properties"])
     check_keys(schema, full, ("network", "same_node"), definitions["link"]["properties"])
+    check_keys(schema, full, ("compute",), schema.schema["properties"]["compute"]["properties"])
     check_names(full, ("expect", "outcome"), definitions["outcome"]["enum"])
     step = ("programs", "*", 0)
     check_names(full, step + ("do",), steps_of(text))

@@ -65,6 +65,23 @@ std::string refusal(const std::string& recorded) {
   return "accepted";
 }
 
+// The first step reduces one bucket when backward is over; so what it takes is the sum.
+TEST(ScenarioOfTraining, TakesWhatItComputesBesideWhatItSends) {
+  const auto time_of = [](const std::string& compute, int world_size) {
+    return explore(R"({"fact": "x", "world_size": )" + std::to_string(world_size) + compute +
+                   R"(, "checked": false, "expect": {"outcome": "passes"},
+                       "programs": {"*": [{"do": "train", "batches": [2]}]}})")
+        .told.report.virtual_time;
+  };
+  const std::string slow = R"(, "compute": {"flops_per_second": 1000000000})";
+  // Products of 2 samples, 4 features, 8 hidden and 3 classes: forward, and backward to parameters
+  // and inputs but for the first layer's.
+  const sim::Time compute = 2 * 2 * (2 * 4 * 8 + 3 * 8 * 3);
+  EXPECT_EQ(time_of("", 1), 0);
+  EXPECT_EQ(time_of(slow, 1), compute);
+  EXPECT_EQ(time_of(slow, 4), time_of("", 4) + compute);
+}
+
 TEST(ScenarioOfWholeCollectives, TakesAsLongInFewerEvents) {
   const auto of = [](const std::string& fidelity, const std::string& payload) {
     return explore(R"({"fact": "x", "world_size": 64, "fidelity": ")" + fidelity +

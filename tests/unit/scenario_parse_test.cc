@@ -115,8 +115,8 @@ TEST(ScenarioFile, WithAnUnknownNameIsRefusedWithTheNearest) {
   EXPECT_EQ(refusal(with(R"("programs": {"*": []}, "time_out": "1 s")")),
             "x.json: time_out is not known; allowed: fact, source, world_size, ranks_per_node, "
             "timeout, event_limit, checked, timeouts_end_deadlocks, fidelity, payload, network, "
-            "drawn_faults, faults, liveness, schedules, programs, expect, probes; did you mean "
-            "\"timeout\"?");
+            "compute, drawn_faults, faults, liveness, schedules, programs, expect, probes; did you "
+            "mean \"timeout\"?");
   EXPECT_EQ(refusal(program(R"({"do": "barrier", "labl": "x"})")),
             "x.json: programs.\"*\"[0].labl is not known; allowed: do, label, timeout, at; did you "
             "mean \"label\"?");

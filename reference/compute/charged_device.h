@@ -1,0 +1,134 @@
+// A device that declares what its operations cost: in the simulator computing then takes virtual
+// time, so that a run shows how much of the communication it hides.
+//
+// The model: products of matrices and convolutions take their floating-point operations, everything
+// else the bytes that it reads and writes, at a constant rate, rounded down to nanoseconds. Never a
+// clock, so a run stays what it is. The results are the base device's, bit for bit.
+// Threads: as the base device.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/api/runtime.h"
+#include "reference/compute/device.h"
+
+namespace ddproof {
+
+// Zero: it takes no time.
+struct ComputeCost {
+  std::int64_t flops_per_second = 0;
+  std::int64_t bytes_per_second = 0;
+};
+
+template <class T>
+class ChargedDevice final : public Device<T> {
+ public:
+  // Requires: the references outlive this; the rates are not negative.
+  ChargedDevice(Device<T>& base, Runtime& runtime, const ComputeCost& cost)
+      : base_(base), runtime_(runtime), cost_(cost) {}
+
+  std::string_view name() const override { return base_.name(); }
+  T* allocate(std::int64_t count) override { return base_.allocate(count); }
+  void deallocate(T* data) override { base_.deallocate(data); }
+
+  void fill(T* data, std::int64_t count, T value) override {
+    base_.fill(data, count, value);
+    move(count);
+  }
+  void copy(T* to, const T* from, std::int64_t count) override {
+    base_.copy(to, from, count);
+    move(2 * count);
+  }
+  void scaled_copy(T* to, const T* from, T factor, std::int64_t count) override {
+    base_.scaled_copy(to, from, factor, count);
+    move(2 * count);
+  }
+  void axpy(T* to, const T* from, T factor, std::int64_t count) override {
+    base_.axpy(to, from, factor, count);
+    move(3 * count);
+  }
+  void copy_to_host(T* host, const T* device, std::int64_t count) override {
+    base_.copy_to_host(host, device, count);
+    move(2 * count);
+  }
+  void copy_from_host(T* device, const T* host, std::int64_t count) override {
+    base_.copy_from_host(device, host, count);
+    move(2 * count);
+  }
+
+  void linear_forward(const LinearShape& shape, const T* x, const T* w, const T* bias,
+                      T* y) override {
+    base_.linear_forward(shape, x, w, bias, y);
+    multiply(shape);
+  }
+  void linear_backward_input(const LinearShape& shape, const T* dy, const T* w, T* dx) override {
+    base_.linear_backward_input(shape, dy, w, dx);
+    multiply(shape);
+  }
+  void linear_backward_parameters(const LinearShape& shape, const T* dy, const T* x, T* dw,
+                                  T* dbias) override {
+    base_.linear_backward_parameters(shape, dy, x, dw, dbias);
+    multiply(shape);
+  }
+
+  void conv2d_forward(const Conv2dShape& shape, const T* x, const T* w, const T* bias,
+                      T* y) override {
+    base_.conv2d_forward(shape, x, w, bias, y);
+    multiply(shape);
+  }
+  void conv2d_backward_input(const Conv2dShape& shape, const T* dy, const T* w, T* dx) override {
+    base_.conv2d_backward_input(shape, dy, w, dx);
+    multiply(shape);
+  }
+  void conv2d_backward_parameters(const Conv2dShape& shape, const T* dy, const T* x, T* dw,
+                                  T* dbias) override {
+    base_.conv2d_backward_parameters(shape, dy, x, dw, dbias);
+    multiply(shape);
+  }
+
+  void max_pool2d_forward(const Pool2dShape& shape, const T* x, T* y) override {
+    base_.max_pool2d_forward(shape, x, y);
+    move(shape.planes * (shape.height * shape.width + shape.out_height() * shape.out_width()));
+  }
+  void max_pool2d_backward(const Pool2dShape& shape, const T* x, const T* dy, T* dx) override {
+    base_.max_pool2d_backward(shape, x, dy, dx);
+    move(shape.planes * (2 * shape.height * shape.width + shape.out_height() * shape.out_width()));
+  }
+  void relu_forward(const T* x, T* y, std::int64_t count) override {
+    base_.relu_forward(x, y, count);
+    move(2 * count);
+  }
+  void relu_backward(const T* y, const T* dy, T* dx, std::int64_t count) override {
+    base_.relu_backward(y, dy, dx, count);
+    move(3 * count);
+  }
+  void softmax_cross_entropy(std::int64_t rows, std::int64_t classes, const T* logits,
+                             const std::int64_t* targets, T* loss, T* gradient) override {
+    base_.softmax_cross_entropy(rows, classes, logits, targets, loss, gradient);
+    move(2 * rows * classes);
+  }
+
+ private:
+  void multiply(const LinearShape& shape) {
+    charge(2 * shape.batch * shape.in * shape.out, cost_.flops_per_second);
+  }
+  void multiply(const Conv2dShape& shape) {
+    const std::int64_t outputs =
+        shape.batch * shape.out_channels * shape.out_height() * shape.out_width();
+    charge(2 * outputs * shape.taps(), cost_.flops_per_second);
+  }
+  void move(std::int64_t elements) {
+    charge(elements * static_cast<std::int64_t>(sizeof(T)), cost_.bytes_per_second);
+  }
+  void charge(std::int64_t amount, std::int64_t per_second) {
+    if (per_second == 0) return;
+    const auto nanoseconds = static_cast<__int128>(amount) * 1'000'000'000 / per_second;
+    if (nanoseconds > 0) runtime_.charge(Duration(static_cast<std::int64_t>(nanoseconds)));
+  }
+
+  Device<T>& base_;
+  Runtime& runtime_;
+  ComputeCost cost_;
+};
+
+}  // namespace ddproof

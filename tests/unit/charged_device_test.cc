@@ -1,0 +1,76 @@
+// What operations cost in virtual time, and that their results stay the same.
+#include "reference/compute/charged_device.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+#include "backends/registry/registry.h"
+#include "reference/compute/cpu.h"
+
+namespace ddproof {
+namespace {
+
+constexpr ComputeCost kCost{.flops_per_second = 1'000'000'000, .bytes_per_second = 4'000'000'000};
+
+// The virtual time that `work` takes on one simulated rank.
+std::int64_t nanoseconds_of(const ComputeCost& cost,
+                            const std::function<void(Device<float>&)>& work) {
+  std::int64_t nanoseconds = -1;
+  make_backend("sim")->run_world({.world_size = 1}, [&](RankContext& rank) {
+    Cpu<float> cpu;
+    ChargedDevice<float> device(cpu, rank.runtime, cost);
+    const TimePoint begin = rank.runtime.now();
+    work(device);
+    nanoseconds = (rank.runtime.now() - begin).count();
+  });
+  return nanoseconds;
+}
+
+TEST(ChargedDevice, TakesTheOperationsOfAProduct) {
+  const LinearShape shape{.batch = 3, .in = 5, .out = 7};
+  std::vector<float> x(15, 2), w(35, 3), bias(7, 1), y(21), dx(15), dw(35), dbias(7);
+  const auto forward = [&](Device<float>& device) {
+    device.linear_forward(shape, x.data(), w.data(), bias.data(), y.data());
+  };
+  EXPECT_EQ(nanoseconds_of(kCost, forward), 2 * 3 * 5 * 7);
+  EXPECT_EQ(y, std::vector<float>(21, 31));
+  EXPECT_EQ(nanoseconds_of(kCost,
+                           [&](Device<float>& device) {
+                             device.linear_backward_input(shape, y.data(), w.data(), dx.data());
+                             device.linear_backward_parameters(shape, y.data(), x.data(), dw.data(),
+                                                               dbias.data());
+                           }),
+            2 * 2 * 3 * 5 * 7);
+}
+
+TEST(ChargedDevice, TakesTheOperationsOfAConvolution) {
+  const Conv2dShape shape{.batch = 2,
+                          .in_channels = 3,
+                          .height = 6,
+                          .width = 5,
+                          .out_channels = 4,
+                          .kernel = 3,
+                          .padding = 1};
+  std::vector<float> x(2 * 3 * 30), w(4 * 27), bias(4), y(2 * 4 * 30);
+  EXPECT_EQ(nanoseconds_of(kCost,
+                           [&](Device<float>& device) {
+                             device.conv2d_forward(shape, x.data(), w.data(), bias.data(),
+                                                   y.data());
+                           }),
+            2 * (2 * 4 * 30) * 27);
+}
+
+TEST(ChargedDevice, TakesTheBytesThatAreMoved) {
+  std::vector<float> a(100, 1), b(100, 2);
+  const auto axpy = [&](Device<float>& device) { device.axpy(a.data(), b.data(), 3, 100); };
+  EXPECT_EQ(nanoseconds_of(kCost, axpy), 300);  // two reads and a write, a nanosecond each
+  EXPECT_EQ(a, std::vector<float>(100, 7));
+  const auto copy = [&](Device<float>& device) { device.copy(a.data(), b.data(), 100); };
+  EXPECT_EQ(nanoseconds_of(kCost, copy), 200);
+  EXPECT_EQ(nanoseconds_of({}, copy), 0);
+}
+
+}  // namespace
+}  // namespace ddproof
