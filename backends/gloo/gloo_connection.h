@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "backends/api/call.h"
-#include "backends/api/error.h"
 #include "backends/api/time.h"
 #include "backends/gloo/payload.h"
+#include "backends/membership/finding.h"
 
 namespace gloo {
 class Context;
@@ -25,20 +25,6 @@ namespace ddproof {
 namespace gloo_operations {
 struct Operation;
 }
-
-// What a rank saw when one of its calls failed inside Gloo.
-struct Symptom {
-  bool timed_out = false;  // this rank's own wait ended; else a connection broke
-  std::string detail;      // Gloo's words
-  Duration timeout{0};     // of the call
-};
-
-// What was found out about it, the same on every live rank that asks within half a second.
-struct Finding {
-  CommErrorKind kind = CommErrorKind::kPeerLost;
-  std::vector<int> culprits;  // ascending; empty when nobody could be named
-  std::string what;           // "rank 2 is lost (its process died)", without a final full stop
-};
 
 // Gloo takes whole milliseconds and knows no "for ever": a call without a timeout passes this. A
 // transport of ours may treat any wait of at least this long as one that never ends by itself.

@@ -36,22 +36,6 @@ Symptom symptom_of(const std::string& text, const Call& call) {
   return {timed_out, detail, call.timeout};
 }
 
-const char* advice(CommErrorKind kind) {
-  switch (kind) {
-    case CommErrorKind::kTimeout: return "look at what they do instead, or raise the timeout";
-    case CommErrorKind::kMismatch: return "turn the checked decorator on to see whose call differs";
-    case CommErrorKind::kAborted: return "make a new group";
-    default: return "restart the job from its last checkpoint";
-  }
-}
-
-CommError comm_error(const ProcessGroup& group, const Call& call, const Finding& finding) {
-  return CommError(
-      finding.kind,
-      group.who() + " " + call.describe() + ": " + finding.what + "; " + advice(finding.kind),
-      finding.culprits);
-}
-
 // With one rank every operation is at most a copy of in to out.
 void run_alone(const Call& call) {
   if (call.input.data() == call.output.data() || call.output.count() == 0) return;

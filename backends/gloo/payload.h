@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "backends/gloo/reduce_functions.h"
+#include "backends/api/reduce_functions.h"
 
 namespace ddproof {
 

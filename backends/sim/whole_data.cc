@@ -8,7 +8,7 @@
 
 #include "backends/api/check.h"
 #include "backends/gloo/operations.h"
-#include "backends/gloo/reduce_functions.h"
+#include "backends/api/reduce_functions.h"
 
 namespace ddproof {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/gloo/tcp/inquest.h"
 #include "backends/local/os_runtime.h"
+#include "backends/membership/inquest.h"
 #include "backends/store/memory_store.h"
 
 namespace ddproof {
@@ -29,21 +29,21 @@ class HurriedStore final : public MemoryStore {
 
 class GlooInquest : public testing::Test {
  protected:
-  static TcpWorld world(OsRuntime& runtime, Store& store,
-                        std::optional<int> store_host = std::nullopt) {
-    return {runtime, store, nullptr, "lost/1/", store_host};
+  static StoreWorld world(OsRuntime& runtime, Store& store,
+                          std::optional<int> store_host = std::nullopt) {
+    return {runtime, store, "gloo", "lost/1/", store_host};
   }
 
   OsRuntime runtime_;
   std::shared_ptr<MemoryStoreServer> server_ = std::make_shared<MemoryStoreServer>(runtime_);
-  const TcpGroup group_{"gloo/1", 1, {4, 5, 6}};  // this is rank 5 of the world
+  const StoreGroup group_{"gloo/1", 1, {4, 5, 6}};  // this is rank 5 of the world
   const Symptom broken_{false, "Connection closed by peer", std::chrono::seconds(1)};
 };
 
 TEST_F(GlooInquest, TheDeadAndThoseWhoLeftAreNamed) {
   MemoryStore store(server_, runtime_);
   store.set("lost/1/6", "its process died");
-  const TcpWorld one = world(runtime_, store);
+  const StoreWorld one = world(runtime_, store);
   const Finding died = Inquest(one, group_).explain(broken_);
   EXPECT_EQ(died.kind, CommErrorKind::kPeerLost);
   EXPECT_EQ(died.culprits, std::vector{2});
@@ -64,7 +64,7 @@ TEST_F(GlooInquest, TheDeadAndThoseWhoLeftAreNamed) {
 // A text may quote what a library said.
 TEST_F(GlooInquest, APublishedFindingIsTakenOverWhole) {
   MemoryStore store(server_, runtime_);
-  const TcpWorld one = world(runtime_, store);
+  const StoreWorld one = world(runtime_, store);
   const Finding told{CommErrorKind::kPeerLost, {0, 2}, "two lines:\n the second"};
   Inquest(one, group_).publish(told);
   const Finding taken = Inquest(one, group_).explain(broken_);
@@ -75,7 +75,7 @@ TEST_F(GlooInquest, APublishedFindingIsTakenOverWhole) {
 
 TEST_F(GlooInquest, AStoreThatDoesNotAnswerIsAskedWithADeadlineOnly) {
   HurriedStore store(server_, runtime_);
-  const TcpWorld lonely = world(runtime_, store);
+  const StoreWorld lonely = world(runtime_, store);
   const Finding finding = Inquest(lonely, group_).explain(broken_);
   EXPECT_EQ(finding.kind, CommErrorKind::kPeerLost);
   EXPECT_TRUE(finding.culprits.empty());
@@ -90,7 +90,7 @@ TEST_F(GlooInquest, AStoreThatDoesNotAnswerIsAskedWithADeadlineOnly) {
 
 TEST_F(GlooInquest, ALostStoreMeansThatItsHostIsLost) {
   HurriedStore store(server_, runtime_);
-  const TcpWorld hosted = world(runtime_, store, 4);
+  const StoreWorld hosted = world(runtime_, store, 4);
   const Finding finding = Inquest(hosted, group_).explain(broken_);
   EXPECT_EQ(finding.kind, CommErrorKind::kPeerLost);
   EXPECT_EQ(finding.culprits, std::vector{0});
@@ -98,7 +98,7 @@ TEST_F(GlooInquest, ALostStoreMeansThatItsHostIsLost) {
 
   // Neither the host itself nor a group without it can say so.
   for (const int host : {5, 7}) {
-    const TcpWorld other = world(runtime_, store, host);
+    const StoreWorld other = world(runtime_, store, host);
     EXPECT_TRUE(Inquest(other, group_).explain(broken_).culprits.empty()) << host;
   }
 }

@@ -1,5 +1,5 @@
 // The arithmetic by itself: what the contract tests see only through a whole all_reduce.
-#include "backends/gloo/reduce_functions.h"
+#include "backends/api/reduce_functions.h"
 
 #include <gtest/gtest.h>
 

@@ -8,16 +8,9 @@
 #include <memory>
 
 #include "backends/api/backend.h"
+#include "backends/api/process_host.h"
 
 namespace ddproof {
-
-// What run_world() needs of the process; the registry passes the real ones.
-struct ProcessHost {
-  std::function<std::unique_ptr<Runtime>(std::uint64_t seed)> make_runtime;
-  // A new, empty store within this process, as a maker of its clients, one per rank's Runtime.
-  using Clients = std::function<std::unique_ptr<Store>(Runtime& rank)>;
-  std::function<Clients(Runtime& owner)> make_store;
-};
 
 class GlooBackend final : public Backend {
  public:

@@ -8,7 +8,7 @@
 
 #include "backends/api/runtime.h"
 #include "backends/api/store.h"
-#include "backends/gloo/tcp/tcp_group.h"
+#include "backends/membership/store_group.h"
 
 namespace ddproof {
 
@@ -21,7 +21,7 @@ class LossWatch {
  public:
   // Throws what Store::watch() and Runtime::spawn() throw. `world`'s runtime and store must outlive
   // this.
-  LossWatch(const TcpWorld& world, const TcpGroup& group, std::function<void()> on_loss);
+  LossWatch(const StoreWorld& world, const StoreGroup& group, std::function<void()> on_loss);
   // Afterwards on_loss is not called. Needs no answer of the store.
   ~LossWatch();
   LossWatch(const LossWatch&) = delete;
@@ -41,7 +41,7 @@ class LossWatch {
 enum class Awaited { kThere, kFailed, kTimeout };
 
 // Waits for `key`, but no longer than until the group has failed, as LossWatch learns it.
-Awaited await_key(const TcpWorld& world, const TcpGroup& group, const std::string& key,
+Awaited await_key(const StoreWorld& world, const StoreGroup& group, const std::string& key,
                   Duration timeout);
 
 }  // namespace ddproof

@@ -1,4 +1,4 @@
-#include "backends/gloo/tcp/loss_watch.h"
+#include "backends/membership/loss_watch.h"
 
 #include <exception>
 #include <utility>
@@ -8,7 +8,7 @@ namespace ddproof {
 namespace {
 
 // One of them exists when the group has failed.
-std::vector<std::string> failure_keys(const TcpWorld& world, const TcpGroup& group) {
+std::vector<std::string> failure_keys(const StoreWorld& world, const StoreGroup& group) {
   std::vector<std::string> keys{group.verdict_key()};
   for (int rank = 0; rank < group.size(); ++rank) keys.push_back(world.lost_key(group, rank));
   return keys;
@@ -16,10 +16,11 @@ std::vector<std::string> failure_keys(const TcpWorld& world, const TcpGroup& gro
 
 }  // namespace
 
-LossWatch::LossWatch(const TcpWorld& world, const TcpGroup& group, std::function<void()> on_loss)
+LossWatch::LossWatch(const StoreWorld& world, const StoreGroup& group,
+                     std::function<void()> on_loss)
     : runtime_(world.runtime), on_loss_(std::move(on_loss)), monitor_(runtime_.make_monitor()) {
   keys_ = world.store.watch(failure_keys(world, group));
-  task_ = runtime_.spawn("gloo watch", [this] { run(); });
+  task_ = runtime_.spawn(world.backend + " watch", [this] { run(); });
 }
 
 LossWatch::~LossWatch() {
@@ -48,7 +49,7 @@ void LossWatch::run() {
   on_loss_();
 }
 
-Awaited await_key(const TcpWorld& world, const TcpGroup& group, const std::string& key,
+Awaited await_key(const StoreWorld& world, const StoreGroup& group, const std::string& key,
                   Duration timeout) {
   std::vector<std::string> keys = failure_keys(world, group);
   keys.push_back(key);

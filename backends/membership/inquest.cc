@@ -1,4 +1,4 @@
-#include "backends/gloo/tcp/inquest.h"
+#include "backends/membership/inquest.h"
 
 #include <algorithm>
 #include <exception>

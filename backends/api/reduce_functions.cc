@@ -1,4 +1,4 @@
-#include "backends/gloo/reduce_functions.h"
+#include "backends/api/reduce_functions.h"
 
 #include <cmath>
 #include <cstdint>

@@ -1,14 +1,14 @@
-// A group of ranks that are connected over TCP, and the keys under which they speak at the store.
+// A group of ranks that share a store, and the keys under which they speak there.
 //
 // All keys of a group begin with its prefix ("gloo/<generation>", sub-groups "<parent>/<name>"):
 //   here/<rank>     the rank has come                  arrived, everybody   how many; all have
-//   mesh/...        Gloo's own addresses               left/<rank>          the rank has left
+//   left/<rank>     the rank has left
 //   broken/<rank>   a call failed on this rank: "timeout" or "broken"
 //   verdict         what the ranks agreed on: the first to know sets it, the others take it over
-// lost/<generation>/<rank of the world> is the last will of a rank, so set by the store alone.
+// Backends add keys of their own. lost/<generation>/<rank of the world> is the last will of a rank,
+// so set by the store alone.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,14 +16,10 @@
 #include "backends/api/runtime.h"
 #include "backends/api/store.h"
 
-namespace gloo::transport {
-class Device;
-}
-
 namespace ddproof {
 
 // Who this rank is in a group.
-struct TcpGroup {
+struct StoreGroup {
   std::string prefix;
   int rank = 0;
   std::vector<int> world_ranks;  // of each rank of the group
@@ -33,17 +29,25 @@ struct TcpGroup {
     return prefix + "/" + name + "/" + std::to_string(of_rank);
   }
   std::string verdict_key() const { return prefix + "/verdict"; }
+  // The part called `name`, whose members are ranks of this group; `my_rank` is this rank's place.
+  StoreGroup part(const std::string& name, const std::vector<int>& members, int my_rank) const {
+    StoreGroup result{prefix + "/" + name, my_rank, {}};
+    for (int member : members) {
+      result.world_ranks.push_back(world_ranks[static_cast<std::size_t>(member)]);
+    }
+    return result;
+  }
 };
 
-// What all connections of one rank share. `runtime` and `store` must outlive them.
-struct TcpWorld {
+// What all groups of one rank share. `runtime` and `store` must outlive them.
+struct StoreWorld {
   Runtime& runtime;
   Store& store;
-  std::shared_ptr<gloo::transport::Device> device;
+  std::string backend;            // "gloo": what messages say
   std::string lost_prefix;        // "lost/<generation>/"
   std::optional<int> store_host;  // the rank of the world that hosts the store; empty: none does
 
-  std::string lost_key(const TcpGroup& group, int rank) const {
+  std::string lost_key(const StoreGroup& group, int rank) const {
     return lost_prefix + std::to_string(group.world_ranks[static_cast<std::size_t>(rank)]);
   }
 };

@@ -1,22 +1,25 @@
 // Finds out, after a failure, which ranks are lost or late, so that all ranks report the same.
-// The evidence is in the store (keys: tcp_group.h), which gets a bounded time to answer.
+// The evidence is in the store (keys: store_group.h), which gets a bounded time to answer.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "backends/gloo/gloo_connection.h"
-#include "backends/gloo/tcp/tcp_group.h"
+#include "backends/membership/finding.h"
+#include "backends/membership/store_group.h"
 
 namespace ddproof {
 
 class Inquest {
  public:
-  Inquest(const TcpWorld& world, const TcpGroup& group) : world_(world), group_(group) {}
+  Inquest(const StoreWorld& world, const StoreGroup& group) : world_(world), group_(group) {}
 
-  // As GlooConnection::explain and publish.
+  // Finds out, after a failure, who is to blame. Called at most once. Blocks for at most 0.6 s,
+  // also when the store does not answer. Never throws.
   Finding explain(const Symptom& symptom);
+  // Tells the ranks that will ask explain() what this rank knows for certain. Called instead of
+  // explain(). Blocks until the store has answered, at most half a second. Never throws.
   void publish(const Finding& finding);
 
  private:
@@ -37,8 +40,8 @@ class Inquest {
   // The verdict that holds: this one, or that of a rank that was first.
   Finding agree_on(Store& store, const Finding& finding) const;
 
-  const TcpWorld& world_;
-  const TcpGroup& group_;
+  const StoreWorld& world_;
+  const StoreGroup& group_;
 };
 
 }  // namespace ddproof

@@ -1,0 +1,34 @@
+// What a failed call looked like on one rank, and what the ranks found out about it. Values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/api/call.h"
+#include "backends/api/error.h"
+#include "backends/api/process_group.h"
+#include "backends/api/time.h"
+
+namespace ddproof {
+
+// What a rank saw when one of its calls failed inside the library.
+struct Symptom {
+  bool timed_out = false;  // this rank's own wait ended; else a connection broke
+  std::string detail;      // the library's words
+  Duration timeout{0};     // of the call
+};
+
+// What was found out about it, the same on every live rank that asks within half a second.
+struct Finding {
+  CommErrorKind kind = CommErrorKind::kPeerLost;
+  std::vector<int> culprits;  // ascending; empty when nobody could be named
+  std::string what;           // "rank 2 is lost (its process died)", without a final full stop
+};
+
+// What a caller can do about an error of this kind.
+const char* advice(CommErrorKind kind);
+
+// The error of `call`: who, which call, what was found, what to do.
+CommError comm_error(const ProcessGroup& group, const Call& call, const Finding& finding);
+
+}  // namespace ddproof
