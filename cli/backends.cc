@@ -24,6 +24,7 @@ constexpr Promise kPromises[] = {
     {"same_bits_every_run", "same bits in every run", &Capabilities::same_bits_every_run},
     {"same_bits_every_rank", "same bits on every rank", &Capabilities::same_bits_every_rank},
     {"virtual_time", "virtual time", &Capabilities::virtual_time},
+    {"tells_deadlocks", "deadlocks are told at once", &Capabilities::tells_deadlocks},
 };
 
 std::vector<std::string> dtype_names(const Capabilities& capabilities) {

@@ -22,6 +22,7 @@ struct Capabilities {
   bool same_bits_every_run = false;   // same inputs, same world size: same bytes
   bool same_bits_every_rank = false;  // all ranks of one all_reduce hold the same bytes
   bool virtual_time = false;          // the clock is simulated
+  bool tells_deadlocks = false;       // a wait that nobody can end is kDeadlock at once
 
   bool supports(Op op) const;
   // True when this very call can be executed: operation, element type and reduce operation.

@@ -13,6 +13,7 @@
 
 #include "backends/api/check.h"
 #include "backends/gloo/operations.h"
+#include "backends/membership/split.h"
 
 namespace ddproof {
 namespace {
@@ -146,12 +147,7 @@ std::unique_ptr<ProcessGroup> GlooProcessGroup::split(int color, int key, CallSi
       ->wait();
   const std::string part = name_next_part(color);
   if (color < 0) return nullptr;
-
-  std::vector<int> members;
-  for (int rank = 0; rank < size(); ++rank) {
-    if (all[2 * rank] == color) members.push_back(rank);
-  }
-  std::ranges::stable_sort(members, {}, [&all](int rank) { return all[2 * rank + 1]; });
+  const std::vector<int> members = members_of_part(all, color);
   const int my_rank = static_cast<int>(std::ranges::find(members, rank()) - members.begin());
   GlooGroupOptions options = options_;
   options.name = part;

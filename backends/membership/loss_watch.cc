@@ -17,36 +17,67 @@ std::vector<std::string> failure_keys(const StoreWorld& world, const StoreGroup&
 }  // namespace
 
 LossWatch::LossWatch(const StoreWorld& world, const StoreGroup& group,
-                     std::function<void()> on_loss)
-    : runtime_(world.runtime), on_loss_(std::move(on_loss)), monitor_(runtime_.make_monitor()) {
-  keys_ = world.store.watch(failure_keys(world, group));
-  task_ = runtime_.spawn(world.backend + " watch", [this] { run(); });
+                     std::function<void()> on_loss, std::function<void(int)> on_left)
+    : world_(world),
+      group_(group),
+      on_loss_(std::move(on_loss)),
+      on_left_(std::move(on_left)),
+      monitor_(world.runtime.make_monitor()) {
+  for (int rank = 0; on_left_ && rank < group_.size(); ++rank) staying_.insert(rank);
+  keys_ = world_.store.watch(keys());
+  task_ = world_.runtime.spawn(world_.backend + " watch", [this] { run(); });
 }
 
 LossWatch::~LossWatch() {
-  keys_->end();
   {
     MonitorLock lock(*monitor_);
     over_ = true;
+    keys_->end();
     monitor_->notify_all();
   }
   task_->join();
 }
 
+std::vector<std::string> LossWatch::keys() const {
+  std::vector<std::string> keys = failure_keys(world_, group_);
+  for (const int rank : staying_) keys.push_back(group_.key("left", rank));
+  return keys;
+}
+
+bool LossWatch::let_calls_end() {
+  const TimePoint deadline = world_.runtime.now() + kLossGrace;
+  MonitorLock lock(*monitor_);
+  while (!over_ && monitor_->wait(deadline, {"calls to end after a loss", CallSite{}, {}})) {
+  }
+  return !over_;
+}
+
+bool LossWatch::await_leavers() {
+  if (keys_->wait(kForever) == KeyWatch::Outcome::kEnded) return false;
+  if (world_.store.check({group_.verdict_key()})) return false;
+  std::vector<int> left;
+  for (const int rank : staying_) {
+    if (world_.store.check({group_.key("left", rank)})) left.push_back(rank);
+  }
+  if (left.empty() || !let_calls_end()) return false;
+  for (const int rank : left) {
+    on_left_(rank);
+    staying_.erase(rank);
+  }
+  auto next = world_.store.watch(keys());
+  MonitorLock lock(*monitor_);
+  keys_.swap(next);
+  return !over_;
+}
+
 void LossWatch::run() {
   try {
-    if (keys_->wait(kForever) == KeyWatch::Outcome::kEnded) return;
+    while (await_leavers()) {
+    }
   } catch (const std::exception&) {
     // The store is gone, perhaps with the rank that hosts it: nobody would learn of a loss.
   }
-  {
-    const TimePoint deadline = runtime_.now() + kLossGrace;
-    MonitorLock lock(*monitor_);
-    while (!over_ && monitor_->wait(deadline, {"calls to end after a loss", CallSite{}, {}})) {
-    }
-    if (over_) return;
-  }
-  on_loss_();
+  if (let_calls_end()) on_loss_();
 }
 
 Awaited await_key(const StoreWorld& world, const StoreGroup& group, const std::string& key,

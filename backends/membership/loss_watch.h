@@ -4,7 +4,9 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "backends/api/runtime.h"
 #include "backends/api/store.h"
@@ -16,24 +18,34 @@ namespace ddproof {
 // part, shall do so.
 inline constexpr Duration kLossGrace = std::chrono::milliseconds(100);
 
-// Calls `on_loss` at most once, from a task of its own.
+// Calls `on_loss` at most once, and before it `on_left` at most once for each rank that leaves in
+// peace, from a task of its own.
 class LossWatch {
  public:
-  // Throws what Store::watch() and Runtime::spawn() throw. `world`'s runtime and store must outlive
-  // this.
-  LossWatch(const StoreWorld& world, const StoreGroup& group, std::function<void()> on_loss);
-  // Afterwards on_loss is not called. Needs no answer of the store.
+  // Throws what Store::watch() and Runtime::spawn() throw. `world` and `group` must outlive this.
+  // Without `on_left` nobody looks for ranks that leave.
+  LossWatch(const StoreWorld& world, const StoreGroup& group, std::function<void()> on_loss,
+            std::function<void(int rank)> on_left = {});
+  // Afterwards neither is called. Needs no answer of the store.
   ~LossWatch();
   LossWatch(const LossWatch&) = delete;
   LossWatch& operator=(const LossWatch&) = delete;
 
  private:
   void run();
+  // False: the group has failed, or this watch is over.
+  bool await_leavers();
+  std::vector<std::string> keys() const;
+  // False when the watch is over before.
+  bool let_calls_end();
 
-  Runtime& runtime_;
+  const StoreWorld& world_;
+  const StoreGroup& group_;
   std::function<void()> on_loss_;
+  std::function<void(int)> on_left_;
+  std::set<int> staying_;             // ranks that have not left; empty without on_left
+  std::unique_ptr<Monitor> monitor_;  // guards keys_ and over_
   std::unique_ptr<KeyWatch> keys_;
-  std::unique_ptr<Monitor> monitor_;  // guards over_
   bool over_ = false;
   std::unique_ptr<Task> task_;
 };

@@ -110,8 +110,8 @@ void say_goodbye(const StoreWorld& world, const StoreGroup& group) noexcept {
   try {
     world.store.answering_by(world.runtime.now() + kGoodbyeTimeout)
         ->set(group.key("left", group.rank), "it left the group");
-  } catch (const std::exception&) {
-    // The store is gone: the peers notice by themselves.
+  } catch (...) {
+    // The store is gone, or this rank died: the peers notice by themselves.
   }
 }
 

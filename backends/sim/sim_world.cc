@@ -208,6 +208,7 @@ WorldReport to_world_report(const sim::Report& report) {
 Capabilities sim_capabilities() {
   Capabilities result = gloo_capabilities();
   result.virtual_time = true;
+  result.tells_deadlocks = true;
   return result;
 }
 

@@ -1,6 +1,6 @@
 // What the contract tests share: one body for every backend that this build has.
 //
-// To add a backend, add it to the registry: these tests then run on it.
+// To add a backend, add it to the registry: these tests then run on it (tested_backends.h).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,17 +14,9 @@
 #include <vector>
 
 #include "backends/api/error.h"
-#include "backends/registry/registry.h"
+#include "tests/contract/tested_backends.h"
 
 namespace ddproof::contract {
-
-inline std::vector<std::string> available_backends() {
-  std::vector<std::string> names;
-  for (const BackendInfo& info : list_backends()) {
-    if (info.available) names.emplace_back(info.name);
-  }
-  return names;
-}
 
 class Contract : public ::testing::TestWithParam<std::string> {
  protected:
@@ -43,7 +35,7 @@ class Contract : public ::testing::TestWithParam<std::string> {
     options.checked = checked;
     // Far above what any call here takes, so that only a hang meets it.
     options.timeout = std::chrono::seconds(20);
-    return make_backend(GetParam())->run_world(options, body);
+    return make_tested_backend(GetParam())->run_world(options, body);
   }
 };
 
@@ -57,9 +49,9 @@ class PeerContract : public Contract {
 
 inline std::string name_of(const ::testing::TestParamInfo<std::string>& info) { return info.param; }
 
-#define DDPROOF_CONTRACT(Suite)                                                            \
-  INSTANTIATE_TEST_SUITE_P(Backends, Suite,                                                \
-                           ::testing::ValuesIn(::ddproof::contract::available_backends()), \
+#define DDPROOF_CONTRACT(Suite)                                                         \
+  INSTANTIATE_TEST_SUITE_P(Backends, Suite,                                             \
+                           ::testing::ValuesIn(::ddproof::contract::tested_backends()), \
                            ::ddproof::contract::name_of)
 
 template <class T>

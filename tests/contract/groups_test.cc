@@ -231,11 +231,11 @@ void await(RankContext& rank, const std::atomic<int>& count, int target) {
 }
 
 TEST_P(Failures, ARankThatLeavesIsNamed) {
-  // A simulator sees that nobody can go on; others see the connection break.
-  const bool is_simulated = make_backend(GetParam())->capabilities().virtual_time;
-  const auto kind = is_simulated ? CommErrorKind::kDeadlock : CommErrorKind::kPeerLost;
+  // A simulator sees that nobody can go on; others see that the rank has gone.
+  const bool tells_deadlocks = make_tested_backend(GetParam())->capabilities().tells_deadlocks;
+  const auto kind = tells_deadlocks ? CommErrorKind::kDeadlock : CommErrorKind::kPeerLost;
   const std::string named =
-      is_simulated ? "rank 3 has returned" : "barrier #1 at t.cc:5: rank 3 is lost";
+      tells_deadlocks ? "rank 3 has returned" : "barrier #1 at t.cc:5: rank 3 is lost";
   std::atomic<int> lost = 0;
   const auto body = [&](RankContext& rank) {
     if (rank.group.rank() == 3) return;

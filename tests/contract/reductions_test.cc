@@ -77,7 +77,7 @@ TEST_P(Reductions, ReduceScatterKeepsTheRanksOwnPart) {
 }
 
 TEST_P(Reductions, RanksHoldTheSameBitsAlsoWhereSumsRound) {
-  if (!make_backend(GetParam())->capabilities().same_bits_every_rank) GTEST_SKIP();
+  if (!make_tested_backend(GetParam())->capabilities().same_bits_every_rank) GTEST_SKIP();
   for (int size : world_sizes()) {
     // 1000 floats take Gloo's bcube, 600,000 its ring.
     for (std::size_t count : {1000u, 600'000u}) {

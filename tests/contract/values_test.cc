@@ -108,7 +108,7 @@ struct ModSeven {
 class CustomElements : public Contract {
  protected:
   void SetUp() override {
-    if (!make_backend(GetParam())->capabilities().custom_elements) GTEST_SKIP();
+    if (!make_tested_backend(GetParam())->capabilities().custom_elements) GTEST_SKIP();
   }
 };
 DDPROOF_CONTRACT(CustomElements);

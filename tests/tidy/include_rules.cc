@@ -24,6 +24,7 @@ const std::vector<Row>& table() {
       {"backends/membership", {"backends/api"}},
       {"backends/gloo", {"backends/api", "backends/membership"}},
       {"backends/nccl", {"backends/api", "backends/membership"}},
+      {"backends/nccl/standin", {"backends/api", "simulator"}},
       // The collectives over a connected Gloo context are one piece of code for both.
       {"backends/sim",
        {"backends/api", "simulator", "backends/gloo/gloo_connection.h",
@@ -66,16 +67,17 @@ const std::vector<ThirdParty>& third_parties() {
       {"xxhash.h", {"backends", "simulator", "reference", "properties", "cli", "tests"}},
       {"fmt/", {"backends", "simulator", "reference", "properties", "cli", "tests"}},
       {"mpi.h", {"properties/smpi_peer.cc"}},
-      {"nccl.h", {"backends/nccl"}},
-      {"cuda", {"backends/nccl", "reference/compute"}},
+      {"nccl.h", {"backends/nccl", "tests/nccl"}},
+      {"cuda", {"backends/nccl", "reference/compute", "tests/nccl"}},
   };
   return rows;
 }
 
 // Operating-system headers: the Runtime, sockets, the launcher of processes, and their tests.
-constexpr std::array<std::string_view, 10> kSystemFolders = {
+constexpr std::array<std::string_view, 11> kSystemFolders = {
     "backends/local",
     "backends/gloo/tcp",
+    "backends/registry/nccl_module.cc",  // loads a shared library
     "backends/store",
     "cli",
     "reference/launch",

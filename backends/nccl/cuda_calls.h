@@ -1,0 +1,93 @@
+// The CUDA runtime's C API with its errors as exceptions and its handles as owners.
+//
+// A failed call is this rank's own failure: its device, driver or memory. Owners never throw while
+// they free.
+// Threads: those of the rank; one handle by one task at a time.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <string>
+
+#include "backends/api/error.h"
+
+namespace ddproof::nccl {
+
+// A call to CUDA or NCCL failed on this rank, by itself. The text: which call, what it said.
+class LibraryError : public ResourceError {
+ public:
+  using ResourceError::ResourceError;
+};
+
+// Throws LibraryError "cudaMalloc of 64 bytes on device 1: out of memory" unless `result` is
+// cudaSuccess.
+void check_cuda(cudaError_t result, const std::string& call);
+
+// Makes it the calling thread's device, and leaves it so: setting another one back would make a
+// context, and take memory, on a device that this rank has no business with. Throws LibraryError.
+void use_device(int device);
+
+// Memory that only grows; what it held is lost when it does. Contents start undefined.
+class StagingMemory {
+ public:
+  enum class Place { kDevice, kPinnedHost };
+
+  // Allocates nothing. Requires: `device` exists.
+  StagingMemory(Place place, int device) : place_(place), device_(device) {}
+  ~StagingMemory() { release(); }
+  StagingMemory(const StagingMemory&) = delete;
+  StagingMemory& operator=(const StagingMemory&) = delete;
+
+  // At least `bytes`; throws LibraryError when there is no more. Requires: nothing that was
+  // enqueued still uses it.
+  std::byte* at_least(std::size_t bytes);
+  // Nothing that was enqueued may still use it.
+  void release() noexcept;
+
+ private:
+  Place place_;
+  int device_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// A stream that does not wait for the default stream. Made on the calling thread's device.
+class Stream {
+ public:
+  Stream();
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// A point in a stream, without timing. Made on the calling thread's device.
+class Event {
+ public:
+  Event();
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  void record(const Stream& stream);
+  // Whether all that was in the stream when it was recorded is done. Throws LibraryError.
+  bool is_done() const;
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// How many devices this process sees. Throws LibraryError also when there is no driver.
+int count_devices();
+
+// What tells a device from all others, also those of other machines, and its name for people.
+struct DeviceIdentity {
+  std::string uuid;  // hexadecimal
+  std::string name;  // "NVIDIA H200"
+};
+DeviceIdentity identify_device(int device);
+
+}  // namespace ddproof::nccl

@@ -1,0 +1,64 @@
+// How a rank waits for its device or communicator: it asks again and again, through the Runtime,
+// until what it waits for has come, the call's deadline has passed, or nobody will end the wait.
+//
+// A wait inside CUDA or NCCL would have no deadline and could not be ended. The pauses grow from
+// nothing to a millisecond, so that short calls end at once and long ones cost no processor.
+// Threads: one task.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "backends/api/runtime.h"
+
+namespace ddproof::nccl {
+
+// The wait ended without what it was for; others know why.
+struct Interrupted {
+  bool timed_out = false;
+  std::string detail;  // what was waited for, or what the library said
+};
+
+class Patience {
+ public:
+  // `is_hopeless()`: nobody will end the wait any more. `runtime` must outlive this.
+  Patience(Runtime& runtime, Duration timeout, std::function<bool()> is_hopeless)
+      : runtime_(runtime),
+        is_hopeless_(std::move(is_hopeless)),
+        timeout_(timeout),
+        deadline_(deadline_after(runtime.now(), timeout)) {}
+
+  // Ends a timeout and a second later, for waits for a rank that has a timeout of its own.
+  Patience for_as_long_again() const {
+    Patience longer = *this;
+    longer.deadline_ = deadline_after(deadline_after(deadline_, timeout_), std::chrono::seconds(1));
+    return longer;
+  }
+
+  // Returns when `is_there()`; what it throws comes out. Throws Interrupted.
+  template <class IsThere>
+  void until(const std::string& what, IsThere&& is_there) const {
+    Duration pause{0};
+    for (int polls = 0; !is_there(); ++polls) {
+      if (is_hopeless_()) throw Interrupted{false, what + " was given up: others are gone"};
+      if (runtime_.now() >= deadline_) throw Interrupted{true, "Timed out waiting for " + what};
+      if (polls >= kPollsWithoutPause) {
+        pause = std::clamp<Duration>(2 * pause, std::chrono::microseconds(20), kLongestPause);
+      }
+      runtime_.sleep_for(pause);
+    }
+  }
+
+ private:
+  static constexpr int kPollsWithoutPause = 16;
+  static constexpr Duration kLongestPause = std::chrono::milliseconds(1);
+
+  Runtime& runtime_;
+  std::function<bool()> is_hopeless_;
+  Duration timeout_;
+  TimePoint deadline_;
+};
+
+}  // namespace ddproof::nccl

@@ -1,0 +1,32 @@
+#include "backends/nccl/standin/stream.h"
+
+#include <utility>
+
+namespace ddproof::standin {
+
+void Stream::enqueue(std::function<void()> work) {
+  work_.push_back(std::move(work));
+  if (work_.size() > 1) return;
+  machine.simulation().spawn(rank, "stream " + std::to_string(number), [this] { run(); });
+}
+
+void Stream::run() {
+  sim::Simulation& simulation = machine.simulation();
+  while (!work_.empty()) {
+    simulation.sleep(0, "stream");  // others may go first: this is where the orders differ
+    if (device.error != cudaSuccess) machine.hang("a stream of a device that is lost");
+    work_.front()();
+    work_.pop_front();
+  }
+  drained_.wake_all(simulation);
+}
+
+void Stream::drain(const std::string& call) {
+  while (!is_idle()) drained_.wait(machine.simulation(), {.what = call, .is_local = true});
+}
+
+void Event::await(Machine& machine, std::uint64_t record, const std::string& call) {
+  while (reached < record) changed.wait(machine.simulation(), {.what = call, .is_local = true});
+}
+
+}  // namespace ddproof::standin
