@@ -7,57 +7,73 @@
 
 namespace ddproof {
 
-struct SerialQueue::Job {
-  std::function<void()> body;
-  JobLabel label;
-  bool done = false;
-  std::exception_ptr error;
-};
-
-// Shared by the queue, its task and all Work handles, so that a handle may outlive the queue.
+// Shared by the queue, its task and all jobs, so that a job's handle may outlive the queue.
 struct SerialQueue::State {
   explicit State(Runtime& r) : runtime(r), monitor(r.make_monitor()) {}
   Runtime& runtime;
   std::unique_ptr<Monitor> monitor;      // guards all below, and every Job's done and error
+  std::string who;                       // of the group
   std::list<std::shared_ptr<Job>> jobs;  // an empty deque takes half a kilobyte
   std::exception_ptr failed;
   bool closing = false;
 };
 
-class SerialQueue::QueuedWork : public Work {
+// One object holds all of a call: thousands of simulated ranks make them in turn, and each piece of
+// memory of its own is one more that is not in the cache.
+class SerialQueue::Job final : public Work {
  public:
-  QueuedWork(std::shared_ptr<State> state, std::shared_ptr<Job> job)
-      : state_(std::move(state)), job_(std::move(job)) {}
+  Job(std::shared_ptr<State> state, const ProcessGroup& group, Call&& call,
+      std::function<void(const Call&)> execute)
+      : state_(std::move(state)),
+        call_(std::move(call)),
+        what_(call_.describe()),
+        meeting_(is_point_to_point(call_.op) ? 0 : group.size()),
+        execute_(std::move(execute)) {}
 
   bool is_completed() override {
     state_->runtime.now();  // programs poll this: the clock, unlike the lock, may end a dead rank
     MonitorLock lock(*state_->monitor);
-    return job_->done;
+    return done_;
   }
 
   void wait(Duration timeout) override {
     const TimePoint deadline = deadline_after(state_->runtime.now(), timeout);
     MonitorLock lock(*state_->monitor);
-    while (!job_->done) {
-      if (!state_->monitor->wait(
-              deadline, {.what = job_->label.what, .site = job_->label.site, .is_local = true}) &&
-          !job_->done) {
+    while (!done_) {
+      if (!state_->monitor->wait(deadline, {.what = what_, .site = call_.site, .is_local = true}) &&
+          !done_) {
         throw CommError(CommErrorKind::kTimeout,
-                        job_->label.who + " " + job_->label.what +
+                        state_->who + " " + what_ +
                             ": still running when the caller's wait ended; wait longer or abort");
       }
     }
-    if (job_->error) std::rethrow_exception(job_->error);
+    if (error_) std::rethrow_exception(error_);
   }
 
   std::exception_ptr error() override {
     MonitorLock lock(*state_->monitor);
-    return job_->error;
+    return error_;
+  }
+
+  // The queue's task calls these; finish() under the monitor's lock.
+  void run() {
+    state_->runtime.begin_operation(what_, call_.site, meeting_);
+    execute_(call_);
+  }
+  void finish(std::exception_ptr error) {
+    error_ = std::move(error);
+    done_ = true;
+    state_->monitor->notify_all();
   }
 
  private:
   std::shared_ptr<State> state_;
-  std::shared_ptr<Job> job_;
+  Call call_;
+  std::string what_;
+  int meeting_;  // see Runtime::begin_operation
+  std::function<void(const Call&)> execute_;
+  bool done_ = false;
+  std::exception_ptr error_;
 };
 
 SerialQueue::SerialQueue(Runtime& runtime, std::string name)
@@ -73,25 +89,16 @@ SerialQueue::~SerialQueue() {
   task_->join();
 }
 
-WorkPtr SerialQueue::submit(std::function<void()> job, JobLabel label) {
-  auto entry = std::make_shared<Job>(Job{.body = std::move(job), .label = std::move(label)});
-  {
-    MonitorLock lock(*state_->monitor);
-    // First, so that a job is not left behind when no task can be started.
-    if (!task_) task_ = runtime_.spawn(name_, [this] { run(); });
-    state_->jobs.push_back(entry);
-    state_->monitor->notify_all();
-  }
-  return std::make_shared<QueuedWork>(state_, std::move(entry));
-}
-
 WorkPtr SerialQueue::submit(const ProcessGroup& group, Call&& call,
                             std::function<void(const Call&)> execute) {
-  JobLabel label{group.who(), call.describe(), call.site,
-                 is_point_to_point(call.op) ? 0 : group.size()};
-  // Kept by pointer, so that no copy of the call passes over the rank's stack.
-  const auto kept = std::make_shared<const Call>(std::move(call));
-  return submit([kept, execute = std::move(execute)] { execute(*kept); }, std::move(label));
+  auto job = std::make_shared<Job>(state_, group, std::move(call), std::move(execute));
+  MonitorLock lock(*state_->monitor);
+  if (state_->who.empty()) state_->who = group.who();
+  // First, so that a job is not left behind when no task can be started.
+  if (!task_) task_ = runtime_.spawn(name_, [this] { run(); });
+  state_->jobs.push_back(job);
+  state_->monitor->notify_all();
+  return job;
 }
 
 void SerialQueue::fail_all(std::exception_ptr error) {
@@ -113,18 +120,14 @@ void SerialQueue::run() {
     if (!error) {
       state.monitor->unlock();
       try {
-        state.runtime.begin_operation(job->label.what, job->label.site, job->label.meeting);
-        job->body();
+        job->run();
       } catch (...) {
         error = std::current_exception();
       }
-      job->body = nullptr;  // release what it holds before the waiter goes on
       state.monitor->lock();
       if (error && !state.failed) state.failed = error;
     }
-    job->error = error;
-    job->done = true;
-    state.monitor->notify_all();
+    job->finish(std::move(error));
   }
 }
 

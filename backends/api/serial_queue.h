@@ -17,14 +17,6 @@
 
 namespace ddproof {
 
-// What a job is: what a verdict says of it, and the text of its timeout error.
-struct JobLabel {
-  std::string who;
-  std::string what;
-  CallSite site;
-  int meeting = 0;  // see Runtime::begin_operation
-};
-
 class SerialQueue {
  public:
   // The task is started by the first submit(). `name` appears in traces.
@@ -34,16 +26,15 @@ class SerialQueue {
   SerialQueue(const SerialQueue&) = delete;
   SerialQueue& operator=(const SerialQueue&) = delete;
 
-  WorkPtr submit(std::function<void()> job, JobLabel label);
-  // execute(call) as a job, with the group's and the call's own words as its label.
+  // A job: execute(call). Verdicts and errors name it as `group`, the queue's only one, and `call`
+  // name themselves.
   WorkPtr submit(const ProcessGroup& group, Call&& call, std::function<void(const Call&)> execute);
 
   // Jobs that have not started, and all later ones, fail with `error`. The running job goes on.
   void fail_all(std::exception_ptr error);
 
  private:
-  struct Job;
-  class QueuedWork;
+  class Job;
   struct State;
   void run();
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "backends/api/serial_queue.h"
+#include "backends/local/local_process_group.h"
 #include "backends/sim/sim_files.h"
 #include "backends/sim/sim_runtime.h"
 #include "tests/support/leaks.h"
@@ -129,7 +130,9 @@ class Rank {
   void poll(Poll poll) {
     if (poll == Poll::kWork) {
       SerialQueue queue(runtime_, "calls");
-      const WorkPtr work = queue.submit([this] { runtime_.sleep_for(kForever); }, {});
+      const LocalProcessGroup group;
+      const WorkPtr work =
+          queue.submit(group, Call{}, [this](const Call&) { runtime_.sleep_for(kForever); });
       while (!work->is_completed()) {
       }
     }
