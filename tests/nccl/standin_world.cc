@@ -82,8 +82,13 @@ StandinReport run_standin_world(const StandinWorldOptions& options,
   SimRuntime owner(world.simulation(), 0, world.files(), {});
   const auto server = std::make_shared<MemoryStoreServer>(owner);
   return world.run([&](int rank) {
-    SimRuntime runtime(world.simulation(), rank, world.files(),
-                       launcher_environment(options.world, rank));
+    if (std::ranges::count(options.absent, rank) > 0) return;
+    EnvironmentMap environment = launcher_environment(options.world, rank);
+    if (!options.local_ranks.empty()) {
+      environment["LOCAL_RANK"] =
+          std::to_string(options.local_ranks[static_cast<std::size_t>(rank)]);
+    }
+    SimRuntime runtime(world.simulation(), rank, world.files(), std::move(environment));
     MemoryStore own_store(server, runtime);
     const auto wrapped = options.wrap_store ? options.wrap_store(rank, own_store) : nullptr;
     Store& store = wrapped ? *wrapped : own_store;

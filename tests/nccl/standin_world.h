@@ -19,6 +19,8 @@ struct StandinWorldOptions {
   WorldOptions world;
   // `devices` 0 stands for none. The seed is the world's.
   standin::MachineOptions machine = {};
+  std::vector<int> local_ranks = {};  // by rank; empty: as a launcher gives them
+  std::vector<int> absent = {};       // ranks that never join
   // What a rank's backend gets in place of its store; null: the store itself.
   std::function<std::unique_ptr<Store>(int rank, Store& store)> wrap_store = nullptr;
 };

@@ -7,24 +7,13 @@
 namespace ddproof::standin {
 
 void Clique::join(ncclComm& member, int size) {
-  if (size != this->size()) {
-    return break_with("ncclCommInitRankConfig: one rank says that there are " +
-                      std::to_string(this->size()) + " ranks, another says " +
-                      std::to_string(size));
-  }
-  ncclComm*& place = members_[static_cast<std::size_t>(member.rank)];
-  if (place != nullptr) {
-    return break_with("ncclCommInitRankConfig: " + member.who() + " comes twice");
-  }
-  for (const ncclComm* other : members_) {
-    if (other == nullptr || other->device != member.device) continue;
-    place = &member;
-    return break_with("ncclCommInitRankConfig: ranks " + std::to_string(other->rank) + " and " +
-                      std::to_string(member.rank) + " have one device, " + member.device->name());
-  }
-  place = &member;
   member.state = ncclInProgress;
-  if (!broken_.empty()) return break_with(broken_);
+  ncclComm*& place = members_[static_cast<std::size_t>(member.rank)];
+  const bool comes_twice = place != nullptr;
+  if (!comes_twice) place = &member;
+  const std::string wrong = refuse(member, size, comes_twice);
+  if (!wrong.empty()) break_with("ncclCommInitRankConfig: " + wrong);
+  if (!broken_.empty()) tell(member);
   if (std::ranges::count(members_, nullptr) > 0) return;
   machine_.soon("nccl init", [this] {
     for (ncclComm* each : members_) {
@@ -33,15 +22,30 @@ void Clique::join(ncclComm& member, int size) {
   });
 }
 
-void Clique::break_with(const std::string& what) {
-  if (broken_.empty()) {
-    broken_ = what;
-    machine_.complain_of_all(what);
+std::string Clique::refuse(const ncclComm& member, int size, bool comes_twice) const {
+  if (size != this->size()) {
+    return "one rank says that there are " + std::to_string(this->size()) +
+           " ranks, another says " + std::to_string(size);
   }
+  if (comes_twice) return member.who() + " comes twice";
+  for (const ncclComm* other : members_) {
+    if (other == nullptr || other == &member || other->device != member.device) continue;
+    return other->who() + " and " + member.who() + " have one device, " + member.device->name();
+  }
+  return "";
+}
+
+void Clique::tell(ncclComm& member) const {
+  member.state = ncclInvalidUsage;
+  member.last_error = broken_;
+}
+
+void Clique::break_with(const std::string& what) {
+  if (!broken_.empty()) return;
+  broken_ = what;
+  machine_.complain_of_all(what);
   for (ncclComm* member : members_) {
-    if (member == nullptr) continue;
-    member->state = ncclInvalidUsage;
-    member->last_error = broken_;
+    if (member != nullptr) tell(*member);
   }
 }
 

@@ -51,7 +51,10 @@ class Clique {
   using Meeting = std::vector<PartPtr>;  // by rank
   using Queue = std::deque<PartPtr>;
 
+  // Why the member cannot be one; empty: it can.
+  std::string refuse(const ncclComm& member, int size, bool comes_twice) const;
   void break_with(const std::string& what);
+  void tell(ncclComm& member) const;
   void post_collective(const PartPtr& part);
   void post_message(const PartPtr& part);
   static bool is_complete(const Meeting& meeting);

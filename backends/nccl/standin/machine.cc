@@ -98,21 +98,25 @@ Clique& Machine::clique_of(const std::string& unique_id, int size) {
 }
 
 void Machine::complain_about_leaks() {
-  memory_.for_each_leak([this](const Memory::Block& block) {
-    if (simulation_.has_crashed(block.rank) || block.device->error != cudaSuccess) return;
+  // With a process or its device goes all that it had there.
+  const auto leaks = [this](bool given_back, int rank, const Device& device) {
+    return !given_back && !simulation_.has_crashed(rank) && device.error == cudaSuccess;
+  };
+  memory_.for_each_leak([&](const Memory::Block& block) {
+    if (!leaks(false, block.rank, *block.device)) return;
     complain_for(block.rank, block.kind == Memory::Kind::kDevice ? "cudaMalloc" : "cudaMallocHost",
                  std::to_string(block.bytes) + " bytes were never freed");
   });
   for (const auto& stream : streams_) {
-    if (stream->destroyed || simulation_.has_crashed(stream->rank)) continue;
+    if (!leaks(stream->destroyed, stream->rank, stream->device)) continue;
     complain_for(stream->rank, "cudaStreamCreate", "the stream was never destroyed");
   }
   for (const auto& event : events_) {
-    if (event->destroyed || simulation_.has_crashed(event->rank)) continue;
+    if (!leaks(event->destroyed, event->rank, event->device)) continue;
     complain_for(event->rank, "cudaEventCreate", "the event was never destroyed");
   }
   for (const auto& communicator : communicators_) {
-    if (communicator->gone || simulation_.has_crashed(communicator->process)) continue;
+    if (!leaks(communicator->gone, communicator->process, *communicator->device)) continue;
     complain_for(communicator->process, "ncclCommInitRankConfig",
                  "the communicator was never destroyed");
   }
