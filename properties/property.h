@@ -45,7 +45,7 @@ struct PropertyResult {
   std::map<std::string, int> classes;      // how many cases were in each
   std::map<std::string, double> measures;  // the largest value seen, such as |error|/bound
   std::string failure;  // empty when it holds: what failed, on which shrunk case, and tell_more()'s
-  std::string replay;                      // one line; empty when it holds
+  std::string replay;   // one line; empty when it holds
 };
 
 // One line: "holds  sampler-partition: 100 cases in 0.02 s, seed 1 (padded 71, ...)"; after a

@@ -29,7 +29,7 @@ struct WaitReason {
   std::string_view what;
   CallSite site;
   std::vector<int> ranks;
-  bool idle = false;  // a service waiting for work: no part of a deadlock
+  bool idle = false;      // a service waiting for work: no part of a deadlock
   bool is_local = false;  // only other tasks of this rank end it
 };
 

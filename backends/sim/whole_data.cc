@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backends/api/check.h"
-#include "backends/gloo/operations.h"
 #include "backends/api/reduce_functions.h"
+#include "backends/gloo/operations.h"
 
 namespace ddproof {
 namespace {
