@@ -43,7 +43,7 @@ void Communicator::connect(const std::string& unique_id, int rank, int size,
 
 void Communicator::settle(ncclResult_t returned, const std::string& call,
                           const Patience& patience) {
-  if (returned != ncclSuccess && returned != ncclInProgress) fail(returned, call);
+  if (!is_accepted(returned)) fail(returned, call);
   patience.until(call, [&] {
     const ncclResult_t now = state();
     if (now == ncclInProgress) return false;
@@ -60,7 +60,7 @@ ncclResult_t Communicator::state() const {
 
 void Communicator::check(const std::string& call) const {
   const ncclResult_t now = state();
-  if (now != ncclSuccess && now != ncclInProgress) fail(now, call);
+  if (!is_accepted(now)) fail(now, call);
 }
 
 void Communicator::fail(ncclResult_t result, const std::string& call) const {
@@ -77,7 +77,7 @@ void Communicator::finish(const Patience& patience) {
   settle(ncclCommFinalize(communicator_), "ncclCommFinalize", patience);
   const ncclResult_t result = ncclCommDestroy(communicator_);
   communicator_ = nullptr;
-  if (result != ncclSuccess && result != ncclInProgress) fail(result, "ncclCommDestroy");
+  if (!is_accepted(result)) fail(result, "ncclCommDestroy");
 }
 
 void Communicator::abort() noexcept {

@@ -32,6 +32,11 @@ std::string nccl_version_text(int code);
 // Throws LibraryError when the loaded library is older than that, naming both versions.
 void require_nccl_version();
 
+// The call was taken: it is done, or goes on by itself.
+inline bool is_accepted(ncclResult_t result) {
+  return result == ncclSuccess || result == ncclInProgress;
+}
+
 // What ncclGetUniqueId gives, as bytes. Throws LibraryError.
 std::string make_unique_id();
 
@@ -53,10 +58,11 @@ class Communicator {
   // As run(), for sends and receives that shall go on together.
   template <class Enqueue>
   void run_together(const std::string& call, const Patience& patience, Enqueue&& enqueue) {
-    settle(ncclGroupStart(), "ncclGroupStart", patience);
+    const ncclResult_t start = ncclGroupStart();
+    if (start != ncclSuccess) fail(start, "ncclGroupStart");
     const ncclResult_t inside = enqueue(communicator_);
     const ncclResult_t end = ncclGroupEnd();  // also after a failure: groups nest per thread
-    settle(inside == ncclSuccess ? end : inside, call, patience);
+    settle(is_accepted(inside) ? end : inside, call, patience);
   }
   // Throws when NCCL has noticed a failure since.
   void check(const std::string& call) const;

@@ -12,28 +12,6 @@ void use_device(int device) {
   check_cuda(cudaSetDevice(device), "cudaSetDevice to " + std::to_string(device));
 }
 
-std::byte* StagingMemory::at_least(std::size_t bytes) {
-  if (bytes <= bytes_) return data_;
-  release();
-  void* data = nullptr;
-  const std::string what = " of " + std::to_string(bytes) + " bytes on device ";
-  if (place_ == Place::kDevice) {
-    check_cuda(cudaMalloc(&data, bytes), "cudaMalloc" + what + std::to_string(device_));
-  } else {
-    check_cuda(cudaMallocHost(&data, bytes), "cudaMallocHost" + what + std::to_string(device_));
-  }
-  data_ = static_cast<std::byte*>(data);
-  bytes_ = bytes;
-  return data_;
-}
-
-void StagingMemory::release() noexcept {
-  if (data_ == nullptr) return;
-  (void)(place_ == Place::kDevice ? cudaFree(data_) : cudaFreeHost(data_));
-  data_ = nullptr;
-  bytes_ = 0;
-}
-
 Stream::Stream() {
   check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
 }
@@ -55,6 +33,22 @@ bool Event::is_done() const {
   if (result == cudaErrorNotReady) return false;
   check_cuda(result, "cudaEventQuery");
   return true;
+}
+
+std::byte* DeviceMemory::at_least(std::size_t bytes) {
+  if (bytes > bytes_) {
+    release();
+    check_cuda(cudaMallocAsync(&data_, bytes, stream_.get()),
+               "cudaMallocAsync of " + std::to_string(bytes) + " bytes");
+    bytes_ = bytes;
+  }
+  return static_cast<std::byte*>(data_);
+}
+
+void DeviceMemory::release() noexcept {
+  if (data_ != nullptr) (void)cudaFreeAsync(data_, stream_.get());
+  data_ = nullptr;
+  bytes_ = 0;
 }
 
 int count_devices() {

@@ -28,30 +28,6 @@ void check_cuda(cudaError_t result, const std::string& call);
 // context, and take memory, on a device that this rank has no business with. Throws LibraryError.
 void use_device(int device);
 
-// Memory that only grows; what it held is lost when it does. Contents start undefined.
-class StagingMemory {
- public:
-  enum class Place { kDevice, kPinnedHost };
-
-  // Allocates nothing. Requires: `device` exists.
-  StagingMemory(Place place, int device) : place_(place), device_(device) {}
-  ~StagingMemory() { release(); }
-  StagingMemory(const StagingMemory&) = delete;
-  StagingMemory& operator=(const StagingMemory&) = delete;
-
-  // At least `bytes`; throws LibraryError when there is no more. Requires: nothing that was
-  // enqueued still uses it.
-  std::byte* at_least(std::size_t bytes);
-  // Nothing that was enqueued may still use it.
-  void release() noexcept;
-
- private:
-  Place place_;
-  int device_;
-  std::byte* data_ = nullptr;
-  std::size_t bytes_ = 0;
-};
-
 // A stream that does not wait for the default stream. Made on the calling thread's device.
 class Stream {
  public:
@@ -78,6 +54,29 @@ class Event {
 
  private:
   cudaEvent_t event_ = nullptr;
+};
+
+// Device memory that only grows; what it held is lost when it does. Contents start undefined. Given
+// out and back in the order of the stream: cudaMalloc and cudaFree may wait for all that runs on
+// the device, also for calls of other groups.
+class DeviceMemory {
+ public:
+  // Allocates nothing. `stream` must outlive this.
+  explicit DeviceMemory(const Stream& stream) : stream_(stream) {}
+  ~DeviceMemory() { release(); }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  // At least `bytes`, for what is enqueued in the stream from now on; throws LibraryError when
+  // there is no more.
+  std::byte* at_least(std::size_t bytes);
+
+ private:
+  void release() noexcept;
+
+  const Stream& stream_;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
 };
 
 // How many devices this process sees. Throws LibraryError also when there is no driver.

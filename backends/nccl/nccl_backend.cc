@@ -51,7 +51,7 @@ std::unique_ptr<ProcessGroup> NcclBackend::join_on(std::optional<int> device,
                                                    const Membership& membership, Runtime& runtime,
                                                    Store& store) {
   const JoinedWorld joined = join_world("nccl", membership, runtime, store);
-  nccl::NcclWorld world{{joined.world}, 0};
+  nccl::NcclWorld world{{joined.world}, 0, std::make_shared<nccl::PinnedPool>(runtime)};
   try {
     nccl::require_nccl_version();
     world.device = device ? *device : local_rank(runtime.environment());

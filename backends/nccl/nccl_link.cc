@@ -96,7 +96,7 @@ void NcclLink::make_communicator(Duration timeout) {
   }
   const Patience patience(world_.runtime, timeout, [this] { return closed_.load(); });
   use_device(world_.device);
-  device_.emplace(world_.device);
+  device_.emplace(*world_.pinned);
   const std::string id_key = group_.prefix + "/id";
   if (group_.rank == 0) world_.store.set(id_key, to_hex(make_unique_id()));
   if (await_key(world_, group_, id_key, timeout) != Awaited::kThere) {

@@ -23,6 +23,7 @@ namespace ddproof::nccl {
 // What all links of one rank share.
 struct NcclWorld : StoreWorld {
   int device = 0;
+  std::shared_ptr<PinnedPool> pinned;
 };
 
 class NcclLink {

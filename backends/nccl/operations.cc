@@ -23,7 +23,8 @@ class Pass {
         in_bytes_(in_bytes),
         out_begin_((in_bytes + kAlignment - 1) / kAlignment * kAlignment),
         out_bytes_(out_bytes),
-        pinned_(operation.device.pinned.at_least(out_begin_ + out_bytes)),
+        lease_(operation.device.pinned.take(out_begin_ + out_bytes)),
+        pinned_(lease_.data()),
         device_(operation.device.memory.at_least(out_begin_ + out_bytes)) {}
 
   cudaStream_t stream() const { return operation_.device.stream.get(); }
@@ -37,6 +38,8 @@ class Pass {
   void copy_on_device(std::byte* to, const std::byte* from, std::size_t bytes) const {
     copy(to, from, bytes, cudaMemcpyDeviceToDevice);
   }
+  // The call is over.
+  void give_back() const { lease_.give_back(); }
   // Returns when all is done and pinned_out() is there.
   void fetch_out() const {
     if (out_bytes_ > 0) {
@@ -63,6 +66,7 @@ class Pass {
   std::size_t in_bytes_;
   std::size_t out_begin_;
   std::size_t out_bytes_;
+  PinnedPool::Lease lease_;
   std::byte* pinned_;
   std::byte* device_;
 };
@@ -95,9 +99,11 @@ void reduce_with(const Operation& operation, const char* name, bool has_result, 
     return enqueue(pass, format, communicator);
   });
   pass.fetch_out();
-  if (!has_result) return;
-  take(format, pass.pinned_out(), call.output);
-  if (call.reduce_op == ReduceOp::kAverage) divide(call.output, operation.size);
+  if (has_result) {
+    take(format, pass.pinned_out(), call.output);
+    if (call.reduce_op == ReduceOp::kAverage) divide(call.output, operation.size);
+  }
+  pass.give_back();
 }
 
 void all_reduce(const Operation& operation) {
@@ -137,6 +143,7 @@ void move(const Operation& operation, const ConstBuffer& in, const Buffer& out, 
   enqueue(pass);
   pass.fetch_out();
   if (out.count() > 0) std::memcpy(out.data(), pass.pinned_out(), out.bytes());
+  pass.give_back();
 }
 
 void broadcast(const Operation& operation) {
@@ -177,11 +184,11 @@ class Messages {
         type_(nccl_type(part.type().dtype())) {}
 
   void send(const std::byte* from, int peer) {
-    if (result_ != ncclSuccess) return;
+    if (!is_accepted(result_)) return;
     result_ = ncclSend(from, count_, type_, peer, communicator_, pass_.stream());
   }
   void receive(std::byte* to, int peer) {
-    if (result_ != ncclSuccess) return;
+    if (!is_accepted(result_)) return;
     result_ = ncclRecv(to, count_, type_, peer, communicator_, pass_.stream());
   }
   ncclResult_t result() const { return result_; }
@@ -289,6 +296,7 @@ void barrier(const Operation& operation) {
                                                            ncclSum, communicator, pass.stream());
                                     });
   pass.fetch_out();
+  pass.give_back();
 }
 
 }  // namespace

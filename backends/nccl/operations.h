@@ -12,20 +12,20 @@
 #include "backends/nccl/communicator.h"
 #include "backends/nccl/cuda_calls.h"
 #include "backends/nccl/patience.h"
+#include "backends/nccl/pinned_pool.h"
 
 namespace ddproof::nccl {
 
-// What a group owns on its device.
+// What a group has on its device. Made on the calling thread's device.
 struct DeviceSide {
-  explicit DeviceSide(int device)
-      : pinned(StagingMemory::Place::kPinnedHost, device),
-        memory(StagingMemory::Place::kDevice, device) {}
+  // `pinned` must outlive this.
+  explicit DeviceSide(PinnedPool& pinned) : pinned(pinned), memory(stream) {}
 
+  PinnedPool& pinned;
   Stream stream;
   Event event;
-  StagingMemory pinned;
-  StagingMemory memory;
-  Communicator communicator;
+  DeviceMemory memory;
+  Communicator communicator;  // ends first: its calls use the others
 };
 
 // One call of one rank.

@@ -96,11 +96,11 @@ TEST(NcclFailures, ADeviceThatIsLostEndsAllOfThem) {
 
 TEST(NcclFailures, OneRankOutOfMemoryEndsAllOfThem) {
   const Collective& all_reduce = collectives()[0].call;
-  for (const char* call : {"cudaMalloc", "cudaMallocHost"}) {
-    const Script script{3, call, 1, Script::Effect::kReturn, cudaErrorMemoryAllocation};
-    expect_all(
-        run_twice(all_reduce, {script}), CommErrorKind::kPeerLost, {3},
-        "rank 3 is lost (" + std::string(call) + " of 288 bytes on device 3: out of memory)");
+  for (const std::string call : {"cudaMallocAsync of 288", "cudaMallocHost of 512"}) {
+    const std::string name = call.substr(0, call.find(' '));
+    const Script script{3, name, 1, Script::Effect::kReturn, cudaErrorMemoryAllocation};
+    expect_all(run_twice(all_reduce, {script}), CommErrorKind::kPeerLost, {3},
+               "rank 3 is lost (" + call + " bytes: out of memory)");
   }
 }
 
@@ -214,6 +214,25 @@ TEST(NcclFailures, ARankThatLeavesEndsTheCallsThatNeedItAndNoOthers) {
   }
   EXPECT_EQ(report.complaints, Lines{});
   EXPECT_LE(Duration(report.run.virtual_time), std::chrono::seconds(4));
+}
+
+// Freeing waits for all that is on the device; so nothing may be freed between the calls of a
+// group.
+TEST(NcclFailures, AGroupThatNeedsMoreMemoryDoesNotWaitForAnother) {
+  const StandinReport report = run_standin_world(world_of(2), [](RankContext& rank) {
+    const auto other = rank.group.split(0, 0);
+    std::vector<float> small(1, 1), large(100'000, 1), larger(300'000, 1);
+    other->all_reduce(all_of(small))->wait();
+    WorkPtr waiting;
+    if (rank.group.rank() == 0) waiting = rank.group.all_reduce(all_of(small));
+    other->all_reduce(all_of(large))->wait();
+    other->all_reduce(all_of(larger))->wait();
+    if (rank.group.rank() == 1) waiting = rank.group.all_reduce(all_of(small));
+    waiting->wait();
+    EXPECT_EQ(larger.back(), 2);
+  });
+  for (const auto& error : errors_of(report.run)) EXPECT_FALSE(error.has_value()) << error->text;
+  EXPECT_EQ(report.complaints, Lines{});
 }
 
 }  // namespace

@@ -156,6 +156,28 @@ cudaError_t cudaMalloc(void** address, std::size_t bytes) {
   });
 }
 
+// In the order of the stream, without waiting for anything.
+cudaError_t cudaMallocAsync(void** address, std::size_t bytes, cudaStream_t stream) {
+  constexpr const char* kCall = "cudaMallocAsync";
+  return ddproof::standin::answer(kCall, [&](Machine& machine) {
+    if (ddproof::standin::is_stale(machine, kCall, stream)) return cudaErrorInvalidResourceHandle;
+    *address = machine.memory().add(Memory::Kind::kDevice, stream->device, stream->rank, bytes);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {
+  constexpr const char* kCall = "cudaFreeAsync";
+  return ddproof::standin::answer(kCall, [&](Machine& machine) {
+    if (ddproof::standin::is_stale(machine, kCall, stream)) return cudaErrorInvalidResourceHandle;
+    stream->enqueue([=] {
+      const std::string wrong = stream->machine.memory().free(address, Memory::Kind::kDevice);
+      if (!wrong.empty()) stream->machine.complain_for(stream->rank, kCall, wrong);
+    });
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaMallocHost(void** address, std::size_t bytes) {
   return ddproof::standin::answer("cudaMallocHost", [&](Machine& machine) {
     return ddproof::standin::allocate(machine, Memory::Kind::kPinnedHost, address, bytes);

@@ -67,7 +67,7 @@ void Machine::soon(std::string name, std::function<void()> body) {
 void Machine::drain_streams(const std::string& call) {
   for (std::size_t i = 0; i < streams_.size(); ++i) {  // others may be added meanwhile
     Stream& stream = *streams_[i];
-    if (stream.rank == rank()) stream.drain(call);
+    if (stream.rank == rank()) stream.drain(call, sim::WaitKind::kCleanup);
   }
 }
 

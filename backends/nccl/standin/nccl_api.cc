@@ -125,7 +125,7 @@ ncclResult_t begin(ncclComm* communicator, cudaStream_t stream, NcclCall call) {
   HostThread& thread = machine->thread();
   if (thread.group_depth == 0) return launch(*machine, communicator, stream, {call});
   thread.grouped.push_back({communicator, stream, call});
-  return ncclSuccess;
+  return machine->flip() ? ncclSuccess : ncclInProgress;  // NCCL may say either within a group
 }
 
 ncclResult_t connect(Machine& machine, ncclComm_t* communicator, int size, const std::string& id,
@@ -224,8 +224,9 @@ ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   communicator->clique->leave(*communicator);
   const bool device_works = communicator->device->error == cudaSuccess;
   while (device_works && communicator->active > 0) {
-    communicator->idle.wait(communicator->machine.simulation(),
-                            {.what = "ncclCommAbort", .is_local = true});
+    communicator->idle.wait(
+        communicator->machine.simulation(),
+        {.what = "ncclCommAbort", .kind = ddproof::sim::WaitKind::kCleanup, .is_local = true});
   }
   return ncclSuccess;
 }

@@ -21,8 +21,10 @@ void Stream::run() {
   drained_.wake_all(simulation);
 }
 
-void Stream::drain(const std::string& call) {
-  while (!is_idle()) drained_.wait(machine.simulation(), {.what = call, .is_local = true});
+void Stream::drain(const std::string& call, sim::WaitKind kind) {
+  while (!is_idle()) {
+    drained_.wait(machine.simulation(), {.what = call, .kind = kind, .is_local = true});
+  }
 }
 
 void Event::await(Machine& machine, std::uint64_t record, const std::string& call) {

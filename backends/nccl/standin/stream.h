@@ -23,8 +23,8 @@ class Stream {
   // `work` runs after all that was enqueued before; it may wait.
   void enqueue(std::function<void()> work);
   bool is_idle() const { return work_.empty(); }
-  // Waits until it is.
-  void drain(const std::string& call);
+  // Waits until it is. `kind`: kCleanup for calls that destructors make.
+  void drain(const std::string& call, sim::WaitKind kind = sim::WaitKind::kCall);
 
   Machine& machine;
   Device& device;
