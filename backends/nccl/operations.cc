@@ -1,5 +1,6 @@
 #include "backends/nccl/operations.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -14,18 +15,24 @@ std::size_t elements_of(const ConstBuffer& buffer) {
   return static_cast<std::size_t>(buffer.count());
 }
 
-// The staging memory of one call: what goes in, and after it what comes out, at the same offsets in
-// pinned and in device memory.
+// Where a call's result goes on the device.
+enum class Result { kOverInput, kAfterInput };
+
+// The staging memory of one call: what goes in, and over or after it what comes out, at the same
+// offsets in pinned and in device memory.
 class Pass {
  public:
-  Pass(const Operation& operation, std::size_t in_bytes, std::size_t out_bytes)
+  Pass(const Operation& operation, std::size_t in_bytes, std::size_t out_bytes,
+       Result result = Result::kAfterInput)
       : operation_(operation),
         in_bytes_(in_bytes),
-        out_begin_((in_bytes + kAlignment - 1) / kAlignment * kAlignment),
+        out_begin_(result == Result::kOverInput
+                       ? 0
+                       : (in_bytes + kAlignment - 1) / kAlignment * kAlignment),
         out_bytes_(out_bytes),
-        lease_(operation.device.pinned.take(out_begin_ + out_bytes)),
+        lease_(operation.device.pinned.take(std::max(in_bytes, out_begin_ + out_bytes))),
         pinned_(lease_.data()),
-        device_(operation.device.memory.at_least(out_begin_ + out_bytes)) {}
+        device_(operation.device.memory.at_least(std::max(in_bytes, out_begin_ + out_bytes))) {}
 
   cudaStream_t stream() const { return operation_.device.stream.get(); }
   std::byte* pinned_in() const { return pinned_; }
@@ -86,13 +93,14 @@ void take(const WireFormat& format, const std::byte* wire, const Buffer& to) {
 
 // All-reduce, reduce and reduce-scatter: `enqueue(pass, format, communicator)` is the NCCL call.
 template <class Enqueue>
-void reduce_with(const Operation& operation, const char* name, bool has_result, Enqueue&& enqueue) {
+void reduce_with(const Operation& operation, const char* name, Result result, bool has_result,
+                 Enqueue&& enqueue) {
   const Call& call = operation.call;
   if (call.input.count() == 0) return;
   const WireFormat format = wire_format(call.input.type().dtype(), call.reduce_op);
   const std::size_t out_count = has_result ? elements_of(call.output) : 0;
   const Pass pass(operation, elements_of(call.input) * format.element_bytes,
-                  out_count * format.element_bytes);
+                  out_count * format.element_bytes, result);
   put(format, pass.pinned_in(), call.input);
   pass.send_in();
   operation.device.communicator.run(name, operation.patience, [&](ncclComm_t communicator) {
@@ -107,7 +115,7 @@ void reduce_with(const Operation& operation, const char* name, bool has_result, 
 }
 
 void all_reduce(const Operation& operation) {
-  reduce_with(operation, "ncclAllReduce", true,
+  reduce_with(operation, "ncclAllReduce", Result::kOverInput, true,
               [&](const Pass& pass, const WireFormat& format, ncclComm_t communicator) {
                 return ncclAllReduce(pass.in(), pass.out(), elements_of(operation.call.input),
                                      format.type, format.op, communicator, pass.stream());
@@ -115,7 +123,7 @@ void all_reduce(const Operation& operation) {
 }
 
 void reduce(const Operation& operation) {
-  reduce_with(operation, "ncclReduce", operation.rank == operation.call.root,
+  reduce_with(operation, "ncclReduce", Result::kOverInput, operation.rank == operation.call.root,
               [&](const Pass& pass, const WireFormat& format, ncclComm_t communicator) {
                 return ncclReduce(pass.in(), pass.out(), elements_of(operation.call.input),
                                   format.type, format.op, operation.call.root, communicator,
@@ -124,7 +132,7 @@ void reduce(const Operation& operation) {
 }
 
 void reduce_scatter(const Operation& operation) {
-  reduce_with(operation, "ncclReduceScatter", true,
+  reduce_with(operation, "ncclReduceScatter", Result::kAfterInput, true,
               [&](const Pass& pass, const WireFormat& format, ncclComm_t communicator) {
                 return ncclReduceScatter(pass.in(), pass.out(), elements_of(operation.call.output),
                                          format.type, format.op, communicator, pass.stream());

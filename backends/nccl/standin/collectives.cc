@@ -16,6 +16,7 @@ namespace ddproof::standin {
 namespace {
 
 using Bytes = std::vector<std::byte>;
+using Inputs = std::vector<std::span<const std::byte>>;
 
 // What is wrong is told, and the device is lost, as by an illegal address.
 bool may_touch(Machine& machine, const Part& part, const void* address, std::size_t bytes,
@@ -32,20 +33,19 @@ bool may_touch(Machine& machine, const Part& part, const void* address, std::siz
   return false;
 }
 
-bool read(Machine& machine, const Part& part, std::size_t bytes, Bytes& data) {
+bool read(Machine& machine, const Part& part, std::size_t bytes, std::span<const std::byte>& data) {
   if (!may_touch(machine, part, part.call.in, bytes, "reads")) return false;
   if (!machine.memory().is_written(part.call.in, bytes)) {
     machine.complain_for(part.member->process, part.call.name(),
                          "reads device memory that nothing has written yet");
   }
-  const auto* from = static_cast<const std::byte*>(part.call.in);
-  data.assign(from, from + bytes);
+  data = {static_cast<const std::byte*>(part.call.in), bytes};
   return true;
 }
 
 bool write(Machine& machine, const Part& part, std::span<const std::byte> data) {
   if (!may_touch(machine, part, part.call.out, data.size(), "writes")) return false;
-  if (!data.empty()) std::memcpy(part.call.out, data.data(), data.size());
+  if (!data.empty()) std::memmove(part.call.out, data.data(), data.size());  // may be in place
   machine.memory().note_written(part.call.out, data.size());
   return true;
 }
@@ -78,7 +78,7 @@ T extreme(T a, T b, bool want_less) {
 }
 
 // into := into (op) from, element by element.
-void combine(const NcclCall& call, Bytes& into, const Bytes& from) {
+void combine(const NcclCall& call, Bytes& into, std::span<const std::byte> from) {
   const std::size_t count = into.size() / size_of(call.type);
   const DType dtype = dtype_of(call.type);
   if (call.op == ncclSum || call.op == ncclProd) {
@@ -95,7 +95,7 @@ void combine(const NcclCall& call, Bytes& into, const Bytes& from) {
 }
 
 bool read_all(Machine& machine, const std::vector<PartPtr>& by_rank, std::size_t bytes,
-              std::vector<Bytes>& inputs) {
+              Inputs& inputs) {
   inputs.resize(by_rank.size());
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
     if (!read(machine, *by_rank[rank], bytes, inputs[rank])) return false;
@@ -105,9 +105,9 @@ bool read_all(Machine& machine, const std::vector<PartPtr>& by_rank, std::size_t
 
 bool reduce(Machine& machine, const std::vector<PartPtr>& by_rank, std::size_t bytes,
             Bytes& result) {
-  std::vector<Bytes> inputs;
+  Inputs inputs;
   if (!read_all(machine, by_rank, bytes, inputs)) return false;
-  result = inputs[0];
+  result.assign(inputs[0].begin(), inputs[0].end());
   for (std::size_t rank = 1; rank < inputs.size(); ++rank) {
     combine(by_rank[0]->call, result, inputs[rank]);
   }
@@ -141,13 +141,15 @@ bool carry_out(Machine& machine, const std::vector<PartPtr>& by_rank) {
              write_all(machine, by_rank, [&](std::size_t rank) {
                return std::span(data).subspan(rank * bytes, bytes);
              });
-    case NcclCall::Kind::kBroadcast:
-      return read(machine, *by_rank[root], bytes, data) &&
-             write_all(machine, by_rank, [&](std::size_t) { return std::span(data); });
+    case NcclCall::Kind::kBroadcast: {
+      std::span<const std::byte> from;
+      return read(machine, *by_rank[root], bytes, from) &&
+             write_all(machine, by_rank, [&](std::size_t) { return from; });
+    }
     case NcclCall::Kind::kAllGather: {
-      std::vector<Bytes> inputs;
+      Inputs inputs;
       if (!read_all(machine, by_rank, bytes, inputs)) return false;
-      for (const Bytes& input : inputs) data.insert(data.end(), input.begin(), input.end());
+      for (const auto& input : inputs) data.insert(data.end(), input.begin(), input.end());
       return write_all(machine, by_rank, [&](std::size_t) { return std::span(data); });
     }
     case NcclCall::Kind::kSend:
@@ -157,7 +159,7 @@ bool carry_out(Machine& machine, const std::vector<PartPtr>& by_rank) {
 }
 
 bool carry_out_message(Machine& machine, const Part& send, const Part& recv) {
-  Bytes data;
+  std::span<const std::byte> data;
   return read(machine, send, send.call.count * size_of(send.call.type), data) &&
          write(machine, recv, data);
 }

@@ -1,8 +1,9 @@
 #include "backends/nccl/standin/memory.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cstdlib>
 #include <iterator>
+#include <utility>
 
 #include "backends/nccl/standin/machine.h"
 
@@ -29,11 +30,10 @@ bool ByteRanges::contains(std::size_t begin, std::size_t end) const {
 }
 
 void* Memory::add(Kind kind, const Device& device, int rank, std::size_t bytes) {
-  constexpr int kNobodyWroteThis = 0xa5;
-  std::unique_ptr<std::byte[]> data(new std::byte[bytes]);
-  std::memset(data.get(), kNobodyWroteThis, bytes);
+  std::unique_ptr<std::byte[], void (*)(void*)> data(static_cast<std::byte*>(std::calloc(bytes, 1)),
+                                                     &std::free);
   std::byte* const begin = data.get();
-  blocks_[begin] = Block{kind, &device, rank, bytes, false, std::move(data), {}};
+  blocks_.insert_or_assign(begin, Block{kind, &device, rank, bytes, false, std::move(data), {}});
   return begin;
 }
 
@@ -88,7 +88,7 @@ void Memory::note_written(void* address, std::size_t bytes) {
   if (block == nullptr || bytes == 0) return;
   const auto offset =
       static_cast<std::size_t>(static_cast<const std::byte*>(address) - block->data.get());
-  blocks_[block->data.get()].written.add(offset, offset + bytes);
+  blocks_.find(block->data.get())->second.written.add(offset, offset + bytes);
 }
 
 void Memory::for_each_leak(const std::function<void(const Block&)>& visit) const {

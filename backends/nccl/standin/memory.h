@@ -34,11 +34,11 @@ class Memory {
     int rank = 0;                    // whose process has it
     std::size_t bytes = 0;
     bool freed = false;
-    std::unique_ptr<std::byte[]> data;
+    std::unique_ptr<std::byte[], void (*)(void*)> data{nullptr, nullptr};
     ByteRanges written;
   };
 
-  // Filled with a pattern, so that what nobody wrote is the same in every run.
+  // Zeros, so that what nobody wrote is the same in every run; pages that nobody uses cost nothing.
   void* add(Kind kind, const Device& device, int rank, std::size_t bytes);
   // What is wrong with it; empty: it is freed. Null is fine.
   std::string free(void* address, Kind kind);
