@@ -9,6 +9,9 @@
 namespace ddproof::nccl {
 namespace {
 
+// All ranks ask one store.
+constexpr Duration kStorePause = std::chrono::milliseconds(20);
+
 std::string prefix_of(const StoreGroup& group, std::uint64_t number) {
   return group.prefix + "/monitored/" + std::to_string(number);
 }
@@ -36,10 +39,13 @@ std::vector<int> collect(const StoreWorld& world, const std::vector<std::string>
                          const Patience& patience) {
   std::vector<int> missing;
   try {
-    patience.until("the ranks of a monitored barrier", [&] {
-      missing = missing_now(world, keys);
-      return missing.empty();
-    });
+    patience.until(
+        "the ranks of a monitored barrier",
+        [&] {
+          missing = missing_now(world, keys);
+          return missing.empty();
+        },
+        kStorePause);
   } catch (const Interrupted& interrupted) {
     if (!interrupted.timed_out) throw;
   }
@@ -78,10 +84,13 @@ std::optional<Finding> monitored_barrier(const StoreWorld& world, const StoreGro
     world.store.set(keys[static_cast<std::size_t>(group.rank)], "");
     // Rank 0 may have come a whole timeout after this rank, and then waits as long for the others.
     std::optional<std::string> verdict;
-    patience.for_as_long_again().until("rank 0's verdict", [&] {
-      verdict = world.store.try_get(keys[0]);
-      return verdict.has_value();
-    });
+    patience.for_as_long_again().until(
+        "rank 0's verdict",
+        [&] {
+          verdict = world.store.try_get(keys[0]);
+          return verdict.has_value();
+        },
+        kStorePause);
     missing = decode(*verdict);
   }
   if (missing.empty()) return std::nullopt;

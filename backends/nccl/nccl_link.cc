@@ -13,7 +13,8 @@
 namespace ddproof::nccl {
 namespace {
 
-// How long a rank that leaves in peace waits for its communicator to come to rest.
+// How long a rank that leaves in peace waits for the store, and for its communicator to come to
+// rest.
 constexpr Duration kLeaveTimeout = std::chrono::seconds(2);
 
 // The store's values may be shown in logs, so no raw bytes.
@@ -99,8 +100,9 @@ void NcclLink::make_communicator(Duration timeout) {
   device_.emplace(*world_.pinned);
   const std::string id_key = group_.prefix + "/id";
   if (group_.rank == 0) world_.store.set(id_key, to_hex(make_unique_id()));
-  if (await_key(world_, group_, id_key, timeout) != Awaited::kThere) {
-    throw Interrupted{!closed_, "Timed out waiting for rank 0's unique id"};
+  if (const Awaited awaited = await_key(world_, group_, id_key, timeout);
+      awaited != Awaited::kThere) {
+    throw Interrupted{awaited == Awaited::kTimeout, "no unique id came from rank 0"};
   }
   const std::string id = world_.store.get(id_key, timeout);
   world_.store.set(group_.key("uses", group_.rank), std::to_string(digest_of(id)));
@@ -131,7 +133,8 @@ NcclLink::~NcclLink() {
   if (device_ && !closed_) {
     try {
       use_device(world_.device);
-      world_.store.set(group_.key("made", group_.rank), std::to_string(collectives_));
+      world_.store.answering_by(world_.runtime.now() + kLeaveTimeout)
+          ->set(group_.key("made", group_.rank), std::to_string(collectives_));
       device_->communicator.finish(Patience(world_.runtime, kLeaveTimeout, [] { return false; }));
     } catch (...) {
       // It is aborted instead.

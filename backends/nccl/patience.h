@@ -39,13 +39,14 @@ class Patience {
 
   // Returns when `is_there()`; what it throws comes out. Throws Interrupted.
   template <class IsThere>
-  void until(const std::string& what, IsThere&& is_there) const {
+  void until(const std::string& what, IsThere&& is_there,
+             Duration longest_pause = std::chrono::milliseconds(1)) const {
     Duration pause{0};
     for (int polls = 0; !is_there(); ++polls) {
       if (is_hopeless_()) throw Interrupted{false, what + " was given up: others are gone"};
       if (runtime_.now() >= deadline_) throw Interrupted{true, "Timed out waiting for " + what};
       if (polls >= kPollsWithoutPause) {
-        pause = std::clamp<Duration>(2 * pause, std::chrono::microseconds(20), kLongestPause);
+        pause = std::clamp<Duration>(2 * pause, std::chrono::microseconds(20), longest_pause);
       }
       runtime_.sleep_for(pause);
     }
@@ -53,7 +54,6 @@ class Patience {
 
  private:
   static constexpr int kPollsWithoutPause = 16;
-  static constexpr Duration kLongestPause = std::chrono::milliseconds(1);
 
   Runtime& runtime_;
   std::function<bool()> is_hopeless_;
