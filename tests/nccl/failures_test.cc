@@ -180,6 +180,7 @@ TEST(NcclFailures, ARankThatDiesInACallIsNamed) {
   });
   const auto errors = errors_of(report.run);
   EXPECT_EQ(report.run.ranks[2].outcome, sim::RankOutcome::kCrashed);
+  EXPECT_EQ(report.run.abandoned, 0u);
   for (const int rank : {0, 1, 3}) {
     ASSERT_TRUE(errors[rank].has_value()) << rank;
     EXPECT_EQ(errors[rank]->kind, CommErrorKind::kPeerLost) << errors[rank]->text;

@@ -34,18 +34,26 @@ ncclResult_t check_idle(const char* call, const ncclComm* communicator) {
   return communicator->state;
 }
 
+// However the calls end, also with their process, they are active no more.
+struct Active {
+  ncclComm& communicator;
+  ~Active() {
+    --communicator.active;
+    communicator.idle.wake_all(communicator.machine.simulation());
+  }
+};
+
 // Puts calls on one communicator and stream into the stream, as one: they go on together.
 void enqueue(ncclComm* communicator, Stream& stream, std::vector<NcclCall> calls) {
   ++communicator->active;
   stream.enqueue([communicator, calls = std::move(calls)] {
+    const Active active{*communicator};
     std::vector<PartPtr> parts;
     for (const NcclCall& call : calls) {
       if (communicator->aborted) break;
       parts.push_back(communicator->clique->post(*communicator, call));
     }
     for (const PartPtr& part : parts) communicator->clique->await(*part);
-    --communicator->active;
-    communicator->idle.wake_all(communicator->machine.simulation());
   });
 }
 
@@ -79,6 +87,11 @@ ncclResult_t launch_group(Machine& machine, std::vector<GroupedCall> grouped) {
     if (launched != ncclSuccess) result = launched;
   }
   return result;
+}
+
+// Its process died: nothing of it runs any more.
+bool is_dying(const ncclComm& communicator) {
+  return communicator.machine.simulation().has_crashed(communicator.process);
 }
 
 ncclResult_t play(const Script& script, Machine& machine, ncclComm* communicator, NcclCall& call) {
@@ -223,7 +236,7 @@ ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   communicator->aborted = communicator->gone = true;
   communicator->clique->leave(*communicator);
   const bool device_works = communicator->device->error == cudaSuccess;
-  while (device_works && communicator->active > 0) {
+  while (device_works && communicator->active > 0 && !ddproof::standin::is_dying(*communicator)) {
     communicator->idle.wait(
         communicator->machine.simulation(),
         {.what = "ncclCommAbort", .kind = ddproof::sim::WaitKind::kCleanup, .is_local = true});

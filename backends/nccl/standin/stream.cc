@@ -4,6 +4,15 @@
 
 namespace ddproof::standin {
 
+// With a process that dies goes what is on its device.
+struct Stream::End {
+  Stream& stream;
+  ~End() {
+    stream.work_.clear();
+    stream.drained_.wake_all(stream.machine.simulation());
+  }
+};
+
 void Stream::enqueue(std::function<void()> work) {
   work_.push_back(std::move(work));
   if (work_.size() > 1) return;
@@ -12,17 +21,17 @@ void Stream::enqueue(std::function<void()> work) {
 
 void Stream::run() {
   sim::Simulation& simulation = machine.simulation();
+  const End end{*this};
   while (!work_.empty()) {
     simulation.sleep(0, "stream");  // others may go first: this is where the orders differ
     if (device.error != cudaSuccess) machine.hang("a stream of a device that is lost");
     work_.front()();
     work_.pop_front();
   }
-  drained_.wake_all(simulation);
 }
 
 void Stream::drain(const std::string& call, sim::WaitKind kind) {
-  while (!is_idle()) {
+  while (!is_idle() && !machine.simulation().has_crashed(rank)) {
     drained_.wait(machine.simulation(), {.what = call, .kind = kind, .is_local = true});
   }
 }

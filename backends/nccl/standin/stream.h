@@ -33,6 +33,7 @@ class Stream {
   bool destroyed = false;
 
  private:
+  struct End;
   void run();
 
   std::deque<std::function<void()>> work_;  // the first one is under way
