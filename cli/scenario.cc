@@ -73,6 +73,8 @@ bool parse(CommandContext& context, ScenarioFlags& flags) {
   if (flags.files.empty()) throw ConfigError("no file is given; pass one scenario file or more");
   refuse_flags_among(flags.files);
   require_one_file(arguments, flags);
+  require_paths_of_their_own(flags.run_files,
+                             {{"the scenario file", flags.files[0]}, {"--shrink", flags.shrunk}});
   if (arguments.given("--schedule")) {
     if (arguments.given("--shrink")) {
       throw ConfigError("--shrink: a schedule belongs to one program; leave out --schedule");
@@ -138,11 +140,14 @@ int scenario_command(CommandContext& context) {
     scenarios.push_back(scenario::parse_scenario(texts.back(), path));
     if (flags.faults) replace_faults(scenarios.back(), *flags.faults);
   }
+  if (flags.schedule) scenario::require_same_program(scenarios[0], *flags.schedule);
   FileSystem& files = context.runtime.files();
+  const std::string& folder = flags.run_files.flight_recorder;
+  if (!folder.empty()) files.make_directory(folder);
   EventFiles events(flags.run_files, files);
   const ExploreOptions options{.seed = flags.seed,
                                .stories = flags.explain,
-                               .records = !flags.run_files.flight_recorder.empty(),
+                               .records = !folder.empty(),
                                .trace = events.sink()};
   bool all_hold = true;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
@@ -154,9 +159,7 @@ int scenario_command(CommandContext& context) {
     print(flags.files[i], scenarios[i], result, flags.explain, context.out);
     if (!flags.shrunk.empty()) shrink(texts[i], scenarios[i], result, flags, context);
     context.out.flush();
-    if (!flags.run_files.flight_recorder.empty()) {
-      write_flight_recorders(result.told.recorders, 0, flags.run_files.flight_recorder, files);
-    }
+    if (!folder.empty()) write_flight_recorders(result.told.recorders, 0, folder, files);
   }
   events.close();
   return all_hold ? kExitHolds : kExitFailed;

@@ -58,7 +58,7 @@ void declare_model_flags(Arguments& arguments, TrainCommand& command) {
 void declare_run_flags(Arguments& arguments, TrainCommand& command) {
   TrainOptions& train = command.train;
   constexpr std::int64_t kMany = std::int64_t{1} << 40;
-  arguments.text("--backend", command.backend, "single, sim or gloo; see `ddproof backends`");
+  arguments.text("--backend", command.backend, "where the ranks are; see `ddproof backends`");
   arguments.number("--world-size", command.world_size, 1, kWorldSizeMax,
                    "ranks; with gloo the launcher decides");
   declare_dataset_flags(arguments, command.data);
@@ -239,35 +239,38 @@ class TrainProgram {
   TrainProgram(TrainCommand command, CommandContext& context)
       : command_(std::move(command)),
         context_(context),
-        environment_(read_launch_environment(context.runtime.environment())) {}
+        environment_(read_launch_environment(context.runtime.environment())),
+        backend_(make_backend(command_.backend), command_.run_files, context.runtime.files()) {}
 
   std::optional<Outcome> run() {
     validate(command_.train);
-    WatchedBackend backend(make_backend(command_.backend), command_.run_files,
-                           context_.runtime.files());
-    const int world_size = decide_world_size(backend);
-    if (launched(backend)) require_our_store(environment_);
-    if (is_alone(backend, world_size)) require_no_flight_recorder();
+    const int world_size = decide_world_size(backend_);
+    if (launched(backend_)) require_our_store(environment_);
+    if (is_alone(backend_, world_size)) require_no_flight_recorder();
     if (command_.global_batch_size > 0) {
       command_.train.batch_size = local_batch_size(command_.global_batch_size, world_size);
     }
     FileSystem& files = context_.runtime.files();
     train_set_ = read_dataset(command_.data, files, Split::kTrain);
     if (command_.train.evaluate) test_set_ = read_dataset(command_.data, files, Split::kTest);
+    backend_.open_files();
     const TimePoint begin = context_.runtime.now();
     Outcome outcome{.world_size = world_size};
     bool has_rank_zero = false;
     try {
-      has_rank_zero = run_ranks(backend, outcome);
+      has_rank_zero = run_ranks(backend_, outcome);
     } catch (...) {
-      tell_of_failure(backend);
+      backend_.tell_of_failure(context_.err);
+      if (backend_.capabilities().virtual_time) print_replay(context_);
       throw;
     }
-    backend.keep();
     outcome.wall = context_.runtime.now() - begin;
     if (!has_rank_zero) return std::nullopt;
     return outcome;
   }
+
+  // What is not written yet of the files of the run. Call when its outcome is printed.
+  void keep_files() { backend_.keep(); }
 
  private:
   // One rank that makes no calls at all.
@@ -278,16 +281,6 @@ class TrainProgram {
   void require_no_flight_recorder() const {
     if (command_.run_files.flight_recorder.empty()) return;
     throw ConfigError("--flight-recorder: one rank alone makes no calls; leave it out");
-  }
-
-  void tell_of_failure(WatchedBackend& backend) {
-    backend.print_last_calls(context_.err);
-    if (backend.capabilities().virtual_time) print_replay(context_);
-    try {
-      backend.keep();
-    } catch (const DataError& error) {  // what failed first is told
-      context_.err << "ddproof train: " << error.what() << "\n";
-    }
   }
 
   Duration timeout() const { return Duration(std::llround(command_.timeout_seconds * 1e9)); }
@@ -314,12 +307,6 @@ class TrainProgram {
           fmt::format("--backend {} --world-size {}: no launcher started this process; use "
                       "`ddproof run --nproc-per-node {} -- ddproof train ...`",
                       command_.backend, command_.world_size, command_.world_size));
-    }
-    if (command_.backend == "single" && command_.world_size > 1) {
-      throw ConfigError(
-          fmt::format("backend single: world size is {}, allowed is 1; use --backend sim or gloo "
-                      "for more ranks",
-                      command_.world_size));
     }
     return command_.world_size;
   }
@@ -371,6 +358,7 @@ class TrainProgram {
   TrainCommand command_;
   CommandContext& context_;
   LaunchEnvironment environment_;
+  WatchedBackend backend_;
   std::unique_ptr<ImageDataset> train_set_;
   std::unique_ptr<ImageDataset> test_set_;
 };
@@ -380,14 +368,15 @@ class TrainProgram {
 int train_command(CommandContext& context) {
   const std::optional<TrainCommand> command = parse(context);
   if (!command) return kExitHolds;
-  const std::optional<Outcome> outcome = TrainProgram(*command, context).run();
-  if (!outcome) return kExitHolds;
-  if (command->json) {
+  TrainProgram program(*command, context);
+  const std::optional<Outcome> outcome = program.run();
+  if (outcome && command->json) {
     context.out << to_json(*command, *outcome).dump() << "\n";
-  } else {
+  } else if (outcome) {
     print(*command, *outcome, context.out);
   }
-  return outcome->summary.ranks_agree ? kExitHolds : kExitFailed;
+  program.keep_files();
+  return !outcome || outcome->summary.ranks_agree ? kExitHolds : kExitFailed;
 }
 
 }  // namespace ddproof

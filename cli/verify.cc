@@ -70,7 +70,7 @@ bool parse(CommandContext& context, VerifyFlags& flags) {
                                             "\nWith --data: compares N ranks with one device on "
                                             "that data set, step by step.");
   apply_rc_params(context.runtime.environment().get("RC_PARAMS").value_or(""), flags.options);
-  arguments.text("--backend", flags.backend, "sim, gloo or single; see `ddproof backends`");
+  arguments.text("--backend", flags.backend, "where the ranks are; see `ddproof backends`");
   arguments.number("--world-size", flags.world_size, 1, 256, "ranks, at most");
   arguments.number("--seed", flags.options.seed, "of the cases");
   arguments.number("--cases", flags.options.cases, 1, 1'000'000'000, "to try per property");
@@ -162,7 +162,13 @@ bool verify_training(const VerifyFlags& flags, WatchedBackend& backend, CommandC
                         .steps = flags.training.steps,
                         .sgd = {.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4},
                         .ddp = {}};
-  const auto steps = compare_with_one_device(world, flags.world_size, job);
+  std::vector<StepComparison> steps;
+  try {
+    steps = compare_with_one_device(world, flags.world_size, job);
+  } catch (...) {
+    backend.tell_of_failure(context.err);
+    throw;
+  }
   bool all_hold = true;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const int step = static_cast<int>(i);
@@ -171,24 +177,21 @@ bool verify_training(const VerifyFlags& flags, WatchedBackend& backend, CommandC
                                : describe(step, steps[i], flags.world_size))
                 << "\n";
   }
-  return all_hold;
-}
-
-// Keeps the files of the run that failed, and says what its ranks called last.
-std::string tell_of_failure(WatchedBackend& backend) {
+  if (!all_hold) backend.print_last_calls(context.err);
   backend.keep();
-  std::ostringstream lines;
-  backend.print_last_calls(lines);
-  std::string text = lines.str();
-  if (!text.empty()) text = "\n" + text.substr(0, text.size() - 1);
-  return text;
+  return all_hold;
 }
 
 // Returns whether all chosen properties hold.
 bool verify_properties(const VerifyFlags& flags, WatchedBackend& backend, CommandContext& context) {
   const PropertyWorld world{backend, flags.world_size};
   PropertyOptions options = flags.options;
-  options.tell_more = [&backend] { return tell_of_failure(backend); };
+  options.tell_more = [&backend] {
+    std::ostringstream lines;
+    backend.tell_of_failure(lines);
+    const std::string text = lines.str();
+    return text.empty() ? text : "\n" + text.substr(0, text.size() - 1);
+  };
   bool all_hold = true;
   for (const SuiteEntry& entry : chosen(flags.only)) {
     backend.forget();
@@ -196,6 +199,10 @@ bool verify_properties(const VerifyFlags& flags, WatchedBackend& backend, Comman
     all_hold = all_hold && result.holds;
     context.out << (flags.json ? to_json(result) : describe(result)) << std::endl;
   }
+  if (all_hold && flags.run_files.any() && !backend.has_run()) {
+    context.err << "ddproof verify: no ranks ran last, so there is nothing to write to files\n";
+  }
+  if (all_hold) backend.keep();
   return all_hold;
 }
 
@@ -205,10 +212,9 @@ int verify_command(CommandContext& context) {
   VerifyFlags flags;
   if (!parse(context, flags)) return kExitHolds;
   WatchedBackend backend(make_backend(flags.backend), flags.run_files, context.runtime.files());
-  const bool is_training = !flags.training.data.directory.empty();
-  const bool holds = is_training ? verify_training(flags, backend, context)
-                                 : verify_properties(flags, backend, context);
-  if (holds || is_training) backend.keep();
+  const bool holds = flags.training.data.directory.empty()
+                         ? verify_properties(flags, backend, context)
+                         : verify_training(flags, backend, context);
   return holds ? kExitHolds : kExitFailed;
 }
 

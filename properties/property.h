@@ -29,7 +29,8 @@ struct PropertyOptions {
   int cases = 100;
   int max_size = 100;  // rapidcheck's size of the last case; bounds lists and numbers
   bool shrink = true;
-  // Asked after each case that fails, the smallest last: more lines for the failure's text.
+  // Asked after each case that fails, the smallest last: more lines for the failure's text. Must
+  // not throw.
   std::function<std::string()> tell_more = nullptr;
   // The command that repeats a run, with {name}, {seed}, {cases} and {size} to be filled in;
   // {rc_params} is "RC_PARAMS='max_size=N' " where N is not the default, else empty.

@@ -12,7 +12,7 @@ struct SerialQueue::State {
   explicit State(Runtime& r) : runtime(r), monitor(r.make_monitor()) {}
   Runtime& runtime;
   std::unique_ptr<Monitor> monitor;      // guards all below, and every Job's done and error
-  std::string who;                       // of the group
+  std::string who;                       // the group, once there was a call
   std::list<std::shared_ptr<Job>> jobs;  // an empty deque takes half a kilobyte
   std::exception_ptr failed;
   bool closing = false;
@@ -22,13 +22,8 @@ struct SerialQueue::State {
 // memory of its own is one more that is not in the cache.
 class SerialQueue::Job final : public Work {
  public:
-  Job(std::shared_ptr<State> state, const ProcessGroup& group, Call&& call,
-      std::function<void(const Call&)> execute)
-      : state_(std::move(state)),
-        call_(std::move(call)),
-        what_(call_.describe()),
-        meeting_(is_point_to_point(call_.op) ? 0 : group.size()),
-        execute_(std::move(execute)) {}
+  Job(std::shared_ptr<State> state, Call&& call)
+      : state_(std::move(state)), call_(std::move(call)), what_(call_.describe()) {}
 
   bool is_completed() override {
     state_->runtime.now();  // programs poll this: the clock, unlike the lock, may end a dead rank
@@ -56,9 +51,10 @@ class SerialQueue::Job final : public Work {
   }
 
   // The queue's task calls these; finish() under the monitor's lock.
-  void run() {
-    state_->runtime.begin_operation(what_, call_.site, meeting_);
-    execute_(call_);
+  void run(const ProcessGroup& group, const std::function<void(const Call&)>& execute) {
+    const int meeting = is_point_to_point(call_.op) ? 0 : group.size();
+    state_->runtime.begin_operation(what_, call_.site, meeting);
+    execute(call_);
   }
   void finish(std::exception_ptr error) {
     error_ = std::move(error);
@@ -70,14 +66,17 @@ class SerialQueue::Job final : public Work {
   std::shared_ptr<State> state_;
   Call call_;
   std::string what_;
-  int meeting_;  // see Runtime::begin_operation
-  std::function<void(const Call&)> execute_;
   bool done_ = false;
   std::exception_ptr error_;
 };
 
-SerialQueue::SerialQueue(Runtime& runtime, std::string name)
-    : runtime_(runtime), name_(std::move(name)), state_(std::make_shared<State>(runtime)) {}
+SerialQueue::SerialQueue(Runtime& runtime, std::string name, const ProcessGroup& group,
+                         std::function<void(const Call&)> execute)
+    : runtime_(runtime),
+      name_(std::move(name)),
+      group_(group),
+      execute_(std::move(execute)),
+      state_(std::make_shared<State>(runtime)) {}
 
 SerialQueue::~SerialQueue() {
   if (!task_) return;
@@ -87,13 +86,13 @@ SerialQueue::~SerialQueue() {
     state_->monitor->notify_all();
   }
   task_->join();
+  state_->jobs.clear();  // a task that was killed leaves some, and they hold the state
 }
 
-WorkPtr SerialQueue::submit(const ProcessGroup& group, Call&& call,
-                            std::function<void(const Call&)> execute) {
-  auto job = std::make_shared<Job>(state_, group, std::move(call), std::move(execute));
+WorkPtr SerialQueue::submit(Call&& call) {
+  auto job = std::make_shared<Job>(state_, std::move(call));
   MonitorLock lock(*state_->monitor);
-  if (state_->who.empty()) state_->who = group.who();
+  if (state_->who.empty()) state_->who = group_.who();
   // First, so that a job is not left behind when no task can be started.
   if (!task_) task_ = runtime_.spawn(name_, [this] { run(); });
   state_->jobs.push_back(job);
@@ -120,7 +119,7 @@ void SerialQueue::run() {
     if (!error) {
       state.monitor->unlock();
       try {
-        job->run();
+        job->run(group_, execute_);
       } catch (...) {
         error = std::current_exception();
       }

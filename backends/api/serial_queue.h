@@ -19,16 +19,18 @@ namespace ddproof {
 
 class SerialQueue {
  public:
-  // The task is started by the first submit(). `name` appears in traces.
-  SerialQueue(Runtime& runtime, std::string name);
+  // A job is execute(call); verdicts and errors name it as `group` and the call name themselves.
+  // The task is started by the first submit(), and `group` is not used before. `name` appears in
+  // traces.
+  SerialQueue(Runtime& runtime, std::string name, const ProcessGroup& group,
+              std::function<void(const Call&)> execute);
   // Runs what was submitted, then ends the task.
   ~SerialQueue();
   SerialQueue(const SerialQueue&) = delete;
   SerialQueue& operator=(const SerialQueue&) = delete;
 
-  // A job: execute(call). Verdicts and errors name it as `group`, the queue's only one, and `call`
-  // name themselves.
-  WorkPtr submit(const ProcessGroup& group, Call&& call, std::function<void(const Call&)> execute);
+  // Throws what Runtime::spawn() throws; nothing is queued then.
+  WorkPtr submit(Call&& call);
 
   // Jobs that have not started, and all later ones, fail with `error`. The running job goes on.
   void fail_all(std::exception_ptr error);
@@ -40,6 +42,8 @@ class SerialQueue {
 
   Runtime& runtime_;
   std::string name_;
+  const ProcessGroup& group_;
+  std::function<void(const Call&)> execute_;
   std::shared_ptr<State> state_;
   std::unique_ptr<Task> task_;
 };

@@ -36,7 +36,8 @@ CheckedProcessGroup::CheckedProcessGroup(ProcessGroup& inner, Runtime& runtime)
     : ForwardingProcessGroup(inner),
       runtime_(runtime),
       uncaught_at_start_(std::uncaught_exceptions()),
-      queue_(runtime, std::string(inner.backend_name()) + " checks") {}
+      queue_(runtime, std::string(inner.backend_name()) + " checks", *this,
+             [this](const Call& call) { execute(call); }) {}
 
 CheckedProcessGroup::CheckedProcessGroup(std::unique_ptr<ProcessGroup> inner, Runtime& runtime)
     : CheckedProcessGroup(*inner, runtime) {
@@ -49,7 +50,7 @@ CheckedProcessGroup::~CheckedProcessGroup() {
 
 WorkPtr CheckedProcessGroup::submit(Call&& call) {
   if (size() == 1) return inner_.submit(std::move(call));  // nobody to compare with
-  return queue_.submit(*this, std::move(call), [this](const Call& kept) { execute(kept); });
+  return queue_.submit(std::move(call));
 }
 
 void CheckedProcessGroup::execute(const Call& call) {

@@ -43,7 +43,8 @@ class GlooConnection {
     (void)call;
     return real_payload_;
   }
-  virtual void end_call(const Call& call) noexcept { (void)call; }
+  // `completed`: it did what it should; else its buffers may be gone already.
+  virtual void end_call(const Call& call, bool completed) noexcept { (void)call, (void)completed; }
   // Between the two: true when the connection has done the operation by itself, as Gloo would have.
   // False: run it with Gloo. Throws what Gloo throws.
   virtual bool run_whole(const gloo_operations::Operation& operation) {

@@ -48,7 +48,8 @@ struct CallScope {
   GlooConnection& connection;
   const Call& call;
   Payload& payload = connection.begin_call(call);
-  ~CallScope() { connection.end_call(call); }
+  bool completed = false;
+  ~CallScope() { connection.end_call(call, completed); }
 };
 
 }  // namespace
@@ -83,16 +84,15 @@ GlooProcessGroup::GlooProcessGroup(std::unique_ptr<GlooConnection> connection, R
       runtime_(runtime),
       options_(std::move(options)),
       uncaught_at_start_(std::uncaught_exceptions()),
-      queue_(runtime, options_.backend_name + " calls") {}
+      queue_(runtime, options_.backend_name + " calls", *this,
+             [this](const Call& call) { execute(call); }) {}
 
 GlooProcessGroup::~GlooProcessGroup() {
   // Nobody will wait for the pending calls any more, and their peers may be gone.
   if (std::uncaught_exceptions() > uncaught_at_start_) leave("an exception ended its work");
 }
 
-WorkPtr GlooProcessGroup::submit(Call&& call) {
-  return queue_.submit(*this, std::move(call), [this](const Call& kept) { execute(kept); });
-}
+WorkPtr GlooProcessGroup::submit(Call&& call) { return queue_.submit(std::move(call)); }
 
 void GlooProcessGroup::execute(const Call& call) {
   // send and recv have the caller's tag, and their number differs between ranks.
@@ -101,11 +101,12 @@ void GlooProcessGroup::execute(const Call& call) {
   const std::shared_ptr<gloo::Context>& context = connection_->context();
   const milliseconds timeout = to_gloo(call.timeout);
   try {
-    const CallScope scope{*connection_, call};
+    CallScope scope{*connection_, call};
     const gloo_operations::Operation operation{
         context, runtime_,           call, scope.payload, static_cast<std::uint32_t>(collectives_),
         timeout, options_.all_reduce};
     if (!connection_->run_whole(operation)) gloo_operations::run(operation);
+    scope.completed = true;
   } catch (const gloo_operations::FoundOut& found) {
     connection_->publish(found.finding);
     connection_->close();

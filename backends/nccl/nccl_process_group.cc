@@ -40,16 +40,14 @@ NcclProcessGroup::NcclProcessGroup(std::unique_ptr<nccl::NcclLink> link, Runtime
       runtime_(runtime),
       capabilities_(std::move(capabilities)),
       uncaught_at_start_(std::uncaught_exceptions()),
-      queue_(runtime, "nccl calls") {}
+      queue_(runtime, "nccl calls", *this, [this](const Call& call) { execute(call); }) {}
 
 NcclProcessGroup::~NcclProcessGroup() {
   // Nobody will wait for the pending calls any more, and their peers may be gone.
   if (std::uncaught_exceptions() > uncaught_at_start_) leave("an exception ended its work");
 }
 
-WorkPtr NcclProcessGroup::submit(Call&& call) {
-  return queue_.submit(*this, std::move(call), [this](const Call& kept) { execute(kept); });
-}
+WorkPtr NcclProcessGroup::submit(Call&& call) { return queue_.submit(std::move(call)); }
 
 void NcclProcessGroup::execute(const Call& call) {
   const std::optional<Finding> finding = link_->run(call);

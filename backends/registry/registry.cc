@@ -18,13 +18,18 @@ namespace ddproof {
 namespace {
 
 struct Entry {
-  BackendInfo info;
+  std::string_view name;
+  std::string_view what;
+  // Asked only of the backend that is wanted: to answer for one may load its library.
+  std::function<std::string_view()> why_not;
   std::function<std::unique_ptr<Backend>()> make;
 };
 
-Entry missing(std::string_view name, std::string_view what, std::string_view why_not) {
-  return {{name, what, false, why_not}, nullptr};
-}
+std::string_view always() { return ""; }
+
+#ifndef DDPROOF_WITH_GLOO
+std::string_view without_gloo() { return "built without Gloo (DDPROOF_WITH_GLOO=OFF)"; }
+#endif
 
 // Ranks as tasks of this process.
 ProcessHost this_process() {
@@ -38,55 +43,51 @@ ProcessHost this_process() {
 Entry gloo_entry() {
   constexpr std::string_view kWhat = "Gloo over TCP between processes";
 #ifdef DDPROOF_WITH_GLOO
-  return {{"gloo", kWhat, true, ""}, [] { return std::make_unique<GlooBackend>(this_process()); }};
+  return {"gloo", kWhat, always, [] { return std::make_unique<GlooBackend>(this_process()); }};
 #else
-  return missing("gloo", kWhat, "built without Gloo (DDPROOF_WITH_GLOO=OFF)");
+  return {"gloo", kWhat, without_gloo, nullptr};
 #endif
 }
 
 Entry sim_entry() {
   constexpr std::string_view kWhat = "Gloo between simulated ranks in one process, virtual time";
 #ifdef DDPROOF_WITH_GLOO
-  return {{"sim", kWhat, true, ""}, [] { return std::make_unique<SimBackend>(); }};
+  return {"sim", kWhat, always, [] { return std::make_unique<SimBackend>(); }};
 #else
-  return missing("sim", kWhat, "built without Gloo (DDPROOF_WITH_GLOO=OFF)");
+  return {"sim", kWhat, without_gloo, nullptr};
 #endif
 }
 
-Entry nccl_entry() {
-  constexpr std::string_view kWhat = "NCCL between CUDA devices";
-  const std::string& why_not = why_no_nccl_module();
-  if (!why_not.empty()) return missing("nccl", kWhat, why_not);
-  return {{"nccl", kWhat, true, ""}, [] { return make_nccl_backend(this_process()); }};
-}
-
 std::vector<Entry> entries() {
-  std::vector<Entry> result;
-  result.push_back({{"single", "one rank, no communication", true, ""},
-                    [] { return std::make_unique<SingleBackend>(); }});
-  result.push_back(sim_entry());
-  result.push_back(gloo_entry());
-  result.push_back(nccl_entry());
-  return result;
+  return {
+      {"single", "one rank, no communication", always,
+       [] { return std::make_unique<SingleBackend>(); }},
+      sim_entry(),
+      gloo_entry(),
+      {"nccl", "NCCL between CUDA devices", [] { return std::string_view(why_no_nccl_module()); },
+       [] { return make_nccl_backend(this_process()); }}};
 }
 
 }  // namespace
 
 std::vector<BackendInfo> list_backends() {
   std::vector<BackendInfo> result;
-  for (const Entry& entry : entries()) result.push_back(entry.info);
+  for (const Entry& entry : entries()) {
+    const std::string_view why_not = entry.why_not();
+    result.push_back({entry.name, entry.what, why_not.empty(), why_not});
+  }
   return result;
 }
 
 std::unique_ptr<Backend> make_backend(std::string_view name) {
   std::string known;
   for (const Entry& entry : entries()) {
-    if (entry.info.name != name) {
-      known += (known.empty() ? "" : ", ") + std::string(entry.info.name);
+    if (entry.name != name) {
+      known += (known.empty() ? "" : ", ") + std::string(entry.name);
       continue;
     }
-    if (!entry.info.available) {
-      throw ConfigError("backend " + std::string(name) + ": " + std::string(entry.info.why_not));
+    if (const std::string_view why_not = entry.why_not(); !why_not.empty()) {
+      throw ConfigError("backend " + std::string(name) + ": " + std::string(why_not));
     }
     return std::make_unique<CheckedBackend>(entry.make());
   }

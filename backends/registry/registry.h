@@ -1,6 +1,6 @@
 // The backends by name: the only place that knows which ones this build has.
 //
-// Stateless. Threads: any.
+// Keeps nothing, but that the library of `nccl`, once asked for, stays loaded. Threads: any.
 #pragma once
 
 #include <memory>

@@ -87,9 +87,9 @@ Payload& Endpoint::begin_size_only() {
   return no_payload_;
 }
 
-void Endpoint::end_call(const Call& call) {
+void Endpoint::end_call(const Call& call, bool completed) {
   const bool has_result = call.output.bytes() > 0 && (call.op != Op::kReduce || call.root == rank_);
-  if (payload_ == PayloadMode::kHashed && has_result) {
+  if (payload_ == PayloadMode::kHashed && completed && has_result) {
     const std::uint64_t hash = hashes_.of(call.output.data(), call.output.bytes());
     std::memcpy(call.output.data(), &hash, std::min(sizeof hash, call.output.bytes()));
   }

@@ -96,7 +96,7 @@ class Endpoint {
   // What becomes of the bytes of this rank's posts from now on, and of one call's results. Between
   // calls payloads are real.
   Payload& begin_call(const Call& call);
-  void end_call(const Call& call);
+  void end_call(const Call& call, bool completed);
   // For a call of which nothing but its messages counts.
   Payload& begin_size_only();
 

@@ -17,7 +17,9 @@ class SimConnection final : public GlooConnection {
 
   const std::shared_ptr<gloo::Context>& context() override { return context_; }
   Payload& begin_call(const Call& call) override { return endpoint_.begin_call(call); }
-  void end_call(const Call& call) noexcept override { endpoint_.end_call(call); }
+  void end_call(const Call& call, bool completed) noexcept override {
+    endpoint_.end_call(call, completed);
+  }
   bool run_whole(const gloo_operations::Operation& operation) override;
   void close() override { endpoint_.close(); }
   // The group's first finding is everybody's: crashed members if there are any, else whom nobody

@@ -5,6 +5,7 @@
 
 #include "backends/api/check.h"
 #include "backends/api/digest.h"
+#include "backends/api/error.h"
 #include "properties/scenario/elements.h"
 
 namespace ddproof::scenario {
@@ -39,15 +40,21 @@ Sizes sizes_of(const CallStep& call, bool is_root, int world_size) {
 
 std::int64_t reach(const Layout& layout) {
   if (layout.count() == 0) return 0;
-  std::int64_t last = 0;
+  std::int64_t end = 1;
   for (std::size_t i = 0; i < layout.sizes().size(); ++i) {
-    last += (layout.sizes()[i] - 1) * layout.strides()[i];
+    std::int64_t step = 0;
+    if (__builtin_mul_overflow(layout.sizes()[i] - 1, layout.strides()[i], &step) ||
+        __builtin_add_overflow(end, step, &end)) {
+      throw ConfigError("it reaches over more than 2^63 - 1 elements");
+    }
   }
-  return last + 1;
+  return end;
 }
 
-bool has_values(const CallStep& call, PayloadMode payload) {
-  const std::size_t bytes = static_cast<std::size_t>(call.count) * ElementType(call.dtype).size();
+bool has_values(const CallStep& call, PayloadMode payload, int world_size) {
+  // The smaller buffer of a rank: all_to_all's are both of the world's size.
+  const std::int64_t count = call.op == Op::kAllToAll ? call.count * world_size : call.count;
+  const std::size_t bytes = static_cast<std::size_t>(count) * ElementType(call.dtype).size();
   return payload == PayloadMode::kReal || bytes <= kSteeringBytes;
 }
 
@@ -57,7 +64,10 @@ CallBuffers::CallBuffers(const CallStep& call, int rank, const Scenario& scenari
   const std::size_t width = ElementType(call.dtype).size();
   input_ = CallMemory(static_cast<std::size_t>(sizes.input) * width);
   output_ = CallMemory(static_cast<std::size_t>(sizes.output) * width);
-  if (scenario.payload == PayloadMode::kSizeOnly && !has_values(call, scenario.payload)) return;
+  if (scenario.payload == PayloadMode::kSizeOnly &&
+      !has_values(call, scenario.payload, scenario.world_size)) {
+    return;
+  }
   const std::vector<double> own{static_cast<double>(rank + 1)};
   fill(dense(input_), call.value.empty() ? own : call.value);
 }
@@ -102,11 +112,11 @@ ConstBuffer CallBuffers::result() const {
   return ConstBuffer(memory.data(), call_.dtype, Layout(count));
 }
 
-std::optional<std::uint64_t> CallBuffers::replica_digest(PayloadMode payload) const {
+std::optional<std::uint64_t> CallBuffers::replica_digest(const Scenario& scenario) const {
   const bool is_replicated =
       call_.op == Op::kAllReduce || call_.op == Op::kBroadcast || call_.op == Op::kAllGather;
-  const bool has_values_here = has_values(call_, payload);
-  if (!is_replicated || (!has_values_here && payload == PayloadMode::kSizeOnly))
+  const bool has_values_here = has_values(call_, scenario.payload, scenario.world_size);
+  if (!is_replicated || (!has_values_here && scenario.payload == PayloadMode::kSizeOnly))
     return std::nullopt;
   const ConstBuffer data = result();
   const std::size_t bytes = has_values_here ? data.bytes() : std::min<std::size_t>(8, data.bytes());

@@ -13,11 +13,12 @@
 
 namespace ddproof::scenario {
 
-// How many elements of memory a layout reaches over, holes included.
+// How many elements of memory a layout reaches over, holes included. Throws ConfigError when that
+// is no 64-bit number.
 std::int64_t reach(const Layout& layout);
 
 // Whether elements mean anything under this payload. Requires: the call has data.
-bool has_values(const CallStep& call, PayloadMode payload);
+bool has_values(const CallStep& call, PayloadMode payload, int world_size);
 
 class CallBuffers {
  public:
@@ -30,7 +31,7 @@ class CallBuffers {
   ConstBuffer result() const;
   // Of a result that every rank gets alike, as far as the payload gives it; empty: it does not, or
   // ranks get different ones.
-  std::optional<std::uint64_t> replica_digest(PayloadMode payload) const;
+  std::optional<std::uint64_t> replica_digest(const Scenario& scenario) const;
 
  private:
   // A dense view of all memory of the input or output.

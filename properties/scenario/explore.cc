@@ -215,14 +215,17 @@ ScenarioResult run_schedule(const Scenario& scenario, const sim::Schedule& sched
   return std::move(result);
 }
 
+void require_same_program(const Scenario& scenario, const RecordedRun& recorded) {
+  if (recorded.program == program_digest(scenario, scenario.faults)) return;
+  throw ConfigError(
+      fmt::format("the schedule was recorded with another {}, a file of another name or other "
+                  "faults; replay it with the file and the --faults it was made with",
+                  scenario.file));
+}
+
 ScenarioResult replay_scenario(const Scenario& scenario, const RecordedRun& recorded,
                                const ExploreOptions& options) {
-  if (recorded.program != program_digest(scenario, scenario.faults)) {
-    throw ConfigError(
-        fmt::format("the schedule was recorded with another {}, a file of another name or other "
-                    "faults; replay it with the file and the --faults it was made with",
-                    scenario.file));
-  }
+  require_same_program(scenario, recorded);
   ScenarioResult result;
   try {
     result = run_schedule(scenario, recorded.schedule, options);

@@ -54,9 +54,12 @@ ScenarioResult run_scenario(const Scenario& scenario, const ExploreOptions& opti
 ScenarioResult run_schedule(const Scenario& scenario, const sim::Schedule& schedule,
                             const ExploreOptions& options);
 
+// Throws ConfigError when the run was not recorded with this scenario and its own faults.
+void require_same_program(const Scenario& scenario, const RecordedRun& recorded);
+
 // Runs the recorded run again, with the scenario's own faults.
-// Throws ConfigError when the run was not recorded with this scenario and these faults, and when it
-// goes another way than the recorded one did.
+// Throws ConfigError as require_same_program(), and when it goes another way than the recorded one
+// did.
 ScenarioResult replay_scenario(const Scenario& scenario, const RecordedRun& recorded,
                                const ExploreOptions& options);
 

@@ -111,9 +111,10 @@ Verdict judge(const sim::Report& report, const std::optional<Divergence>& diverg
   const std::vector<int> hung = ranks_with(report, sim::RankOutcome::kHung);
   if (!hung.empty()) return {Outcome::kLostRank, hung, list_of(hung) + " hung"};
   if (divergence) {
-    return {
-        Outcome::kDivergence, divergence->ranks,
-        divergence->what + ": other bits on " + list_of(divergence->ranks) + " than on the others"};
+    const std::string where = divergence->ranks.empty()
+                                  ? "not the same bits on all ranks, and no majority"
+                                  : "other bits on " + list_of(divergence->ranks) + " than on most";
+    return {Outcome::kDivergence, divergence->ranks, divergence->what + ": " + where};
   }
   return {};
 }

@@ -117,6 +117,27 @@ void parse_schedules(JsonObject& top, Scenario& scenario) {
   if (scenario.schedules.empty()) node->fail("is empty; allowed: one schedule or more");
 }
 
+// A search runs message by message, and would not find the decisions of its runs again. The times
+// of a whole call are measured by as many ranks again.
+void require_room_for_whole_calls(JsonObject& top, const Scenario& scenario) {
+  if (scenario.fidelity != Fidelity::kWhole) return;
+  const auto searches = [](const sim::CampaignOptions& schedule) {
+    return schedule.strategy == sim::Strategy::kSearch ||
+           schedule.strategy == sim::Strategy::kPortfolio;
+  };
+  if (std::ranges::any_of(scenario.schedules, searches)) {
+    top.require("fidelity")
+        .fail(
+            "is \"whole\", which the schedulers \"exhaustive\" and \"campaign\" cannot take: they "
+            "search message by message; leave it out");
+  }
+  if (scenario.world_size > kWholeWorldSizeMax) {
+    top.require("fidelity")
+        .fail(fmt::format("is \"whole\" for {} ranks; allowed: up to {}", scenario.world_size,
+                          kWholeWorldSizeMax));
+  }
+}
+
 void parse_faults(JsonObject& top, Scenario& scenario) {
   if (const auto seeds = top.find("drawn_faults")) {
     scenario.drawn_faults = parse_set(*seeds, kDrawSeedsMax, "seed");
@@ -271,6 +292,7 @@ Scenario parse_scenario(std::string_view text, const std::string& file) {
   parse_faults(top, scenario);
   parse_liveness(top, scenario);
   parse_schedules(top, scenario);
+  require_room_for_whole_calls(top, scenario);
   parse_programs(top, scenario);
   parse_expectation(top, scenario);
   if (const auto probes = top.find("probes")) {

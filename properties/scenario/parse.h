@@ -12,6 +12,7 @@ namespace ddproof::scenario {
 
 // A rank costs three fibers, each with two of the mappings of which a process has 65,530.
 inline constexpr int kWorldSizeMax = 10'000;
+inline constexpr int kWholeWorldSizeMax = 7'500;       // with fidelity "whole": four fibers a rank
 inline constexpr std::int64_t kStepsMax = 10'000'000;  // over all ranks, repeats unrolled
 inline constexpr std::int64_t kBufferBytesMax = std::int64_t{1} << 30;  // one call, all ranks
 // The same for calls in place, send and recv where the payload is "sizes": no memory is touched.

@@ -49,9 +49,9 @@ bool has_one_buffer(Op op) {
   return op == Op::kAllReduce || op == Op::kBroadcast || op == Op::kReduce || is_point_to_point(op);
 }
 
-// Whether the call's buffers are address space alone.
+// Whether the call's buffers are address space alone. A reduce takes scratch memory.
 bool is_virtual(Op op, const StepContext& context) {
-  return context.payload == PayloadMode::kSizeOnly && has_one_buffer(op);
+  return context.payload == PayloadMode::kSizeOnly && has_one_buffer(op) && op != Op::kReduce;
 }
 
 std::int64_t count_max(Op op, const StepContext& context) {
@@ -85,6 +85,7 @@ void parse_layout(CallStep& call, JsonObject& object, std::int64_t most) {
     call.layout =
         strides ? Layout::strided(sizes, parse_sizes(*strides, most)) : Layout::row_major(sizes);
     call.count = call.layout.count();
+    reach(call.layout);
   } catch (const ConfigError& error) {
     if (std::string_view(error.what()).find("shape") != std::string_view::npos) throw;
     shape->fail(std::string("is no layout: ") + error.what());
@@ -122,7 +123,7 @@ void require_few_bytes(const CallStep& call, const JsonNode& node, const StepCon
 
 // Refuses what stands for elements that the payload leaves out.
 void require_values(const CallStep& call, const JsonNode& node, const StepContext& context) {
-  if (has_values(call, context.payload)) return;
+  if (has_values(call, context.payload, context.world_size)) return;
   node.fail(
       fmt::format("has no meaning: with payload \"{}\" a call of more than {} bytes has no "
                   "values; leave it out, or use payload \"real\"",

@@ -71,10 +71,15 @@ Action parse_train(JsonObject& object, const StepContext& context) {
   return train;
 }
 
-Action parse_checkpoint(JsonObject& object, bool save) {
+Action parse_checkpoint(JsonObject& object, const StepContext& context, bool save) {
   CheckpointStep step{.save = save, .path = object.require("path").text()};
   if (const auto shared = object.find("shared")) step.shared = shared->boolean();
   if (save) return step;
+  if (step.shared && context.payload != PayloadMode::kReal) {
+    object.node().fail(
+        "is a shared load, whose bytes come from rank 0; use payload \"real\", or \"shared\": "
+        "false");
+  }
   if (const auto expect = object.find("expect_step")) {
     step.expect_step = expect->whole(0, kTimesMax);
   }
@@ -123,8 +128,8 @@ Action parse_action(const std::string& name, JsonObject& object, const StepConte
   if (name == "main_process_first") return parse_guard(object, context);
   if (name == "sampler") return parse_sampler(object, context);
   if (name == "train") return parse_train(object, context);
-  if (name == "save_checkpoint") return parse_checkpoint(object, true);
-  if (name == "load_checkpoint") return parse_checkpoint(object, false);
+  if (name == "save_checkpoint") return parse_checkpoint(object, context, true);
+  if (name == "load_checkpoint") return parse_checkpoint(object, context, false);
   if (name == "repeat") return parse_repeat(object, context);
   if (name == "if") return parse_if(object, context);
   if (name == "crash") return CrashStep{};

@@ -143,7 +143,9 @@ ProgramRun::Flow ProgramRun::act(const Step& step, const CallStep& call) {
   const ConstBuffer result = buffers.result();
   if (result.count() == 0) return Flow::kGoOn;
   result_ = element_at(result, 0);
-  if (const auto digest = buffers.replica_digest(shared_.scenario.payload)) {
+  const Scenario& scenario = shared_.scenario;
+  no_result_of_ = has_values(call, scenario.payload, scenario.world_size) ? nullptr : &step;
+  if (const auto digest = buffers.replica_digest(scenario)) {
     shared_.replicas.add_result(number_, step.text, *digest);
   }
   if (call.expect.empty()) return Flow::kGoOn;
@@ -265,7 +267,13 @@ bool ProgramRun::holds(const Condition& condition) const {
     return false;
   }
   if (condition.turns && !condition.turns->contains(turn_)) return false;
-  return !condition.result || result_ == condition.result;
+  if (!condition.result) return true;
+  if (no_result_of_ != nullptr) {
+    fail(*no_result_of_,
+         fmt::format("a condition asks for its result, which payload \"{}\" leaves out",
+                     payload_names()[static_cast<std::size_t>(shared_.scenario.payload)]));
+  }
+  return result_ == condition.result;
 }
 
 }  // namespace ddproof::scenario

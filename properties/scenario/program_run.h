@@ -84,9 +84,10 @@ class ProgramRun {
   int number_;                              // of this rank
   std::unique_ptr<RankTraining> training_;  // once something trained
   int depth_ = 0;
-  std::int64_t turn_ = 0;         // of the innermost loop
-  std::int64_t batch_size_ = 0;   // of the sampler's current batch
-  std::optional<double> result_;  // of the last call
+  std::int64_t turn_ = 0;               // of the innermost loop
+  std::int64_t batch_size_ = 0;         // of the sampler's current batch
+  std::optional<double> result_;        // of the last call
+  const Step* no_result_of_ = nullptr;  // the last call, when the payload left its result out
 };
 
 }  // namespace ddproof::scenario

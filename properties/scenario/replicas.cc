@@ -7,26 +7,18 @@ namespace {
 
 using Digests = std::vector<std::optional<std::uint64_t>>;
 
-std::uint64_t held_by_most(const Digests& digests) {
-  std::uint64_t most = 0;
-  std::ptrdiff_t holders = 0;
-  for (const auto& digest : digests) {
-    const std::ptrdiff_t count = digest ? std::ranges::count(digests, digest) : 0;
-    if (count > holders) {
-      most = *digest;
-      holders = count;
-    }
-  }
-  return most;
-}
-
+// The ranks that do not hold what more than half of those that hold something hold.
 std::vector<int> odd_ranks(const Digests& digests) {
-  const std::uint64_t most = held_by_most(digests);
-  std::vector<int> ranks;
-  for (std::size_t rank = 0; rank < digests.size(); ++rank) {
-    if (digests[rank] && digests[rank] != most) ranks.push_back(static_cast<int>(rank));
+  const auto holders = std::ranges::count_if(digests, [](const auto& d) { return d.has_value(); });
+  for (const auto& digest : digests) {
+    if (!digest || 2 * std::ranges::count(digests, digest) <= holders) continue;
+    std::vector<int> ranks;
+    for (std::size_t rank = 0; rank < digests.size(); ++rank) {
+      if (digests[rank] && digests[rank] != digest) ranks.push_back(static_cast<int>(rank));
+    }
+    return ranks;
   }
-  return ranks;
+  return {};
 }
 
 }  // namespace

@@ -14,9 +14,10 @@ namespace ddproof::scenario {
 
 struct Divergence {
   std::string what;
-  std::vector<int> ranks;  // the odd ones out, ascending
+  std::vector<int> ranks;  // the odd ones out, ascending; empty: nobody knows
 };
 
+// Requires of every call: the rank is one of the world's.
 class Replicas {
  public:
   explicit Replicas(int world_size);
@@ -24,11 +25,11 @@ class Replicas {
   // The rank's next result that all ranks get alike. A rank's n-th is compared with the others'
   // n-th.
   void add_result(int rank, const std::string& what, std::uint64_t digest);
-  // What the rank has trained in the end.
+  // What the rank has trained in the end; once.
   void add_state(int rank, std::uint64_t digest);
 
   // The first result that is not the same on all ranks that have it; else the states. The odd ranks
-  // are those that do not hold what most hold, or what the lowest rank holds, where as many do.
+  // are those that do not hold what more than half of them hold.
   std::optional<Divergence> divergence() const;
 
  private:

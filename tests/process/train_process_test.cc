@@ -219,7 +219,6 @@ struct Refusal {
 
 TEST_F(TrainProgram, WrongUseIsRefusedWithOneLine) {
   const Refusal refusals[] = {
-      {{"--backend", "nccl"}, {}, 2, "backend nccl: not in this version"},
       {{"--backend", "single", "--world-size", "2"},
        {},
        2,

@@ -59,6 +59,10 @@ TEST(ScenarioFile, HasBuffersOfAnySizeWhereTheirBytesAreLeftOut) {
   EXPECT_EQ(refusal(under("sizes", R"({"do": "send", "shape": [1099511627776, 9], "to": 1})")),
             "x.json: programs.\"*\"[0] needs 158329674399744 bytes over all ranks; allowed: "
             "35184372088832");
+  EXPECT_EQ(refusal(under("sizes", R"({"do": "send", "shape": [16777217],
+                                       "strides": [1099511627776], "to": 1})")),
+            "x.json: programs.\"*\"[0].shape is no layout: it reaches over more than 2^63 - 1 "
+            "elements");
 }
 
 TEST(ScenarioFile, AsksNoValuesOfAPayloadThatHasNone) {

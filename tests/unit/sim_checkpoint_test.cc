@@ -158,6 +158,7 @@ Found strike(const std::string& form, int tries) {
       if (struck) found.count(step, 1, saved[0]);
     }
   }
+  EXPECT_GT(found.before + found.after, 0) << form << " never struck";
   std::printf("%s, %d tries: found the old state %d times, the new one %d times\n", form.c_str(),
               tries, found.before, found.after);
   return found;

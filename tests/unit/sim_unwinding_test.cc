@@ -129,10 +129,10 @@ class Rank {
   // For ever, or until the Work says that it is done.
   void poll(Poll poll) {
     if (poll == Poll::kWork) {
-      SerialQueue queue(runtime_, "calls");
       const LocalProcessGroup group;
-      const WorkPtr work =
-          queue.submit(group, Call{}, [this](const Call&) { runtime_.sleep_for(kForever); });
+      SerialQueue queue(runtime_, "calls", group,
+                        [this](const Call&) { runtime_.sleep_for(kForever); });
+      const WorkPtr work = queue.submit(Call{});
       while (!work->is_completed()) {
       }
     }
@@ -291,6 +291,29 @@ TEST(SimUnwinding, EveryEndOfARankThatPollsEndsTheRun) {
       }
     }
   }
+}
+
+// A queue and its jobs hold each other; the one that its task never came to must go too.
+TEST(SimUnwinding, AQueueWhoseTaskWasKilledLeavesNoJobBehind) {
+  sim::Simulation simulation({.ranks = 2});
+  sim::Disk disk;
+  SimFileSystem files(simulation, disk);
+  SimRuntime runtime(simulation, 0, files, {});
+  std::weak_ptr<Work> waiting;
+  simulation.spawn(0, "main", [&] {
+    const LocalProcessGroup group;
+    SerialQueue queue(runtime, "calls", group, [&](const Call&) { runtime.sleep_for(kForever); });
+    queue.submit(Call{});
+    waiting = queue.submit(Call{});
+    runtime.sleep_for(kForever);
+  });
+  simulation.spawn(1, "main", [&] {
+    simulation.sleep(5);
+    EXPECT_FALSE(waiting.expired());
+    simulation.crash(0);
+  });
+  simulation.run();
+  EXPECT_TRUE(waiting.expired());
 }
 
 }  // namespace

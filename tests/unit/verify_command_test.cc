@@ -90,6 +90,12 @@ TEST(Verify, WritesTheEventsAndCallsOfTheLastRun) {
   EXPECT_EQ(line, "0 ns rank 0 spawn 1 main");
 }
 
+TEST(Verify, SaysThatPropertiesWithoutRanksLeaveNothingToWrite) {
+  const CommandResult run = verify({"--only", "sampler-partition", "--log", "never made"});
+  EXPECT_EQ(run.status, kExitHolds);
+  EXPECT_EQ(run.err, "ddproof verify: no ranks ran last, so there is nothing to write to files\n");
+}
+
 TEST(Verify, RefusesAPropertyThatItDoesNotKnow) {
   EXPECT_EQ(refusal({"--only", "barrier-order"}),
             "--only is \"barrier-order\", allowed are sampler-partition, distinct-streams, "

@@ -60,7 +60,40 @@ TEST_F(WatchedSim, LeavesTheFilesOfTheRunThatWasKept) {
   backend.keep();
   EXPECT_EQ(calls_of_rank_1(), 2u);
   EXPECT_NE(text_of(path("t.log")).find("later"), std::string::npos);
-  EXPECT_FALSE(std::filesystem::exists(path("t.log.part")));
+}
+
+TEST_F(WatchedSim, LeavesNothingOfARunThatNobodyKept) {
+  WatchedBackend backend(make_backend("sim"), flags_, runtime_.files());
+  run(backend, "first", false);
+  backend.forget();
+  EXPECT_FALSE(backend.has_run());
+  backend.keep();
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(WatchedSim, WritesTheEventsAsTheyHappenOnceTheFilesAreOpen) {
+  WatchedBackend backend(make_backend("sim"), flags_, runtime_.files());
+  backend.open_files();
+  EXPECT_THROW(run(backend, "fails", true), std::runtime_error);
+  EXPECT_NE(text_of(path("t.log")).find("fails"), std::string::npos);
+  EXPECT_FALSE(nlohmann::json::parse(text_of(path("t.json"))).empty());
+}
+
+TEST_F(WatchedSim, SaysBeforeARunWhatCannotBeWritten) {
+  for (const RunFileFlags& flags : {RunFileFlags{.trace = path("no folder/t.json")},
+                                    RunFileFlags{.log = path("no folder/t.log")}}) {
+    WatchedBackend backend(make_backend("sim"), flags, runtime_.files());
+    EXPECT_THROW(backend.open_files(), DataError);
+  }
+}
+
+TEST_F(WatchedSim, RefusesOnePathForTwoFiles) {
+  try {
+    WatchedBackend(make_backend("sim"), {.trace = "x", .log = "x"}, runtime_.files());
+    ADD_FAILURE() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(), "--trace and --log are both \"x\"; give each a path of its own");
+  }
 }
 
 TEST_F(WatchedSim, SaysWhatItsRanksCalledLast) {
@@ -103,11 +136,15 @@ TEST_F(WatchedSim, RefusesEventsOfABackendThatSimulatesNone) {
   }
 }
 
-TEST_F(WatchedSim, RefusesAFolderThatCannotBeMadeBeforeAnyRun) {
+TEST_F(WatchedSim, TellsOfAFailureWhateverBecomesOfTheFiles) {
   std::ofstream(path("file")) << "x";
-  EXPECT_THROW(WatchedBackend(make_backend("sim"), {.flight_recorder = path("file/calls")},
-                              runtime_.files()),
-               DataError);
+  WatchedBackend backend(make_backend("sim"), {.flight_recorder = path("file/calls")},
+                         runtime_.files());
+  EXPECT_THROW(run(backend, "fails", true), std::runtime_error);
+  std::ostringstream told;
+  backend.tell_of_failure(told);
+  EXPECT_NE(told.str().find("  last calls of rank 1: barrier #1 (fails) at "), std::string::npos);
+  EXPECT_NE(told.str().find("\n  " + path("file/calls") + ": "), std::string::npos) << told.str();
 }
 
 }  // namespace
