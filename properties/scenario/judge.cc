@@ -111,10 +111,10 @@ Verdict judge(const sim::Report& report, const std::optional<Divergence>& diverg
   const std::vector<int> hung = ranks_with(report, sim::RankOutcome::kHung);
   if (!hung.empty()) return {Outcome::kLostRank, hung, list_of(hung) + " hung"};
   if (divergence) {
-    const std::string where = divergence->ranks.empty()
-                                  ? "not the same bits on all ranks, and no majority"
-                                  : "other bits on " + list_of(divergence->ranks) + " than on most";
-    return {Outcome::kDivergence, divergence->ranks, divergence->what + ": " + where};
+    // In the same words with and without culprits, so that shrinking goes from one to the other.
+    const std::string odd = divergence->ranks.empty() ? "any of them" : list_of(divergence->ranks);
+    return {Outcome::kDivergence, divergence->ranks,
+            divergence->what + ": not the same bits on all ranks; odd: " + odd};
   }
   return {};
 }
