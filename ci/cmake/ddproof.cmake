@@ -58,6 +58,9 @@ function(ddproof_test)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
+  if(DDPROOF_SANITIZE)
+    math(EXPR ARG_TIMEOUT "10 * ${ARG_TIMEOUT}")  # a thread sanitizer costs that much
+  endif()
   add_executable(${ARG_NAME} ${ARG_SRCS})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} ddproof::options GTest::gtest_main)
   # The libraries under test keep their level; the tests themselves need to compile quickly.
