@@ -68,6 +68,7 @@ function(ddproof_test)
   target_compile_definitions(${ARG_NAME} PRIVATE
     DDPROOF_SOURCE_DIR="${PROJECT_SOURCE_DIR}" DDPROOF_BINARY_DIR="${PROJECT_BINARY_DIR}")
   gtest_discover_tests(${ARG_NAME} TEST_PREFIX "${ARG_LABEL}/" DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
 

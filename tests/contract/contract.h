@@ -1,6 +1,7 @@
 // What the contract tests share: one body for every backend that this build has.
 //
-// To add a backend, add it to the registry: these tests then run on it (tested_backends.h).
+// To add a backend, add it to the registry: these tests then run on it (tested_backends.h), but for
+// `nccl`, whose devices a test run does not have (registry_backends.cc).
 #pragma once
 
 #include <gtest/gtest.h>
