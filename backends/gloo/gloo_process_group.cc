@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -142,13 +141,9 @@ void GlooProcessGroup::leave(const std::string& why) {
 }
 
 std::unique_ptr<ProcessGroup> GlooProcessGroup::split(int color, int key, CallSite site) {
-  std::vector<std::int64_t> mine{color, key};
-  std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(size()));
-  all_gather(ConstBuffer(Buffer::of(std::span(mine))), Buffer::of(std::span(all)), {"split"}, site)
-      ->wait();
+  const std::vector<int> members = gather_part(*this, color, key, site);
   const std::string part = name_next_part(color);
   if (color < 0) return nullptr;
-  const std::vector<int> members = members_of_part(all, color);
   const int my_rank = static_cast<int>(std::ranges::find(members, rank()) - members.begin());
   GlooGroupOptions options = options_;
   options.name = part;
