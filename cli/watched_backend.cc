@@ -58,42 +58,35 @@ WorldReport WatchedBackend::run_world(const WorldOptions& options,
 WorldReport WatchedBackend::run_traced(const WorldOptions& options,
                                        const std::function<void(RankContext&)>& body) {
   DDPROOF_CHECK(inner_->name() == "sim");
-  if (events_) return run_to_files(options, body);
   std::ostringstream trace, log;
-  EventStreams events(flags_.trace.empty() ? nullptr : &trace, flags_.log.empty() ? nullptr : &log);
-  const auto finish = [&] {
-    events.finish();
-    trace_ = trace.str();
-    log_ = log.str();
-    has_events_ = true;
-  };
-  try {
-    const WorldReport report = run_traced_world(options, *events.sink(), recorders_, body);
-    finish();
-    return report;
-  } catch (...) {
-    finish();
-    throw;
-  }
-}
-
-WorldReport WatchedBackend::run_to_files(const WorldOptions& options,
-                                         const std::function<void(RankContext&)>& body) {
+  EventStreams memory(flags_.trace.empty() ? nullptr : &trace, flags_.log.empty() ? nullptr : &log);
   WorldReport report;
   std::exception_ptr failure;
   try {
-    report = run_traced_world(options, *events_->sink(), recorders_, body);
+    sim::TraceSink* const sink = events_ ? events_->sink() : memory.sink();
+    report = run_traced_world(options, *sink, recorders_, body);
   } catch (...) {
     failure = std::current_exception();
   }
+  memory.finish();
+  if (events_) {
+    close_files();
+  } else {
+    trace_ = trace.str();
+    log_ = log.str();
+    has_events_ = true;
+  }
+  if (failure) std::rethrow_exception(failure);
+  return report;
+}
+
+void WatchedBackend::close_files() {
   try {
     events_->close();
   } catch (const DataError&) {
     unwritten_ = std::current_exception();
   }
   events_.reset();
-  if (failure) std::rethrow_exception(failure);
-  return report;
 }
 
 std::unique_ptr<ProcessGroup> WatchedBackend::join(const Membership& membership, Runtime& runtime,

@@ -47,8 +47,7 @@ class WatchedBackend final : public Backend {
   void start_recorders(int count, int first_rank);
   WorldReport run_traced(const WorldOptions& options,
                          const std::function<void(RankContext&)>& body);
-  WorldReport run_to_files(const WorldOptions& options,
-                           const std::function<void(RankContext&)>& body);
+  void close_files();
 
   std::unique_ptr<Backend> inner_;
   RunFileFlags flags_;
