@@ -195,6 +195,12 @@ const char* allowed(const Field& field, FaultKind kind) {
   return "";
 }
 
+std::string kind_names() {
+  std::string names;
+  for (const Form& form : forms()) names += std::string(names.empty() ? "" : ", ") + form.name;
+  return names;
+}
+
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
   throw std::invalid_argument("fault \"" + std::string(text) + "\": " + why);
 }
@@ -233,12 +239,12 @@ std::string to_string(const FaultPlan& plan) {
 Fault parse_fault(std::string_view text) {
   const std::vector<std::string_view> words = words_of(text);
   const std::array<Form, kFaultKindCount> all = forms();
-  const auto form = std::ranges::find(all, words.empty() ? std::string_view() : words.front(),
-                                      [](const Form& f) { return std::string_view(f.name); });
+  if (words.empty()) refuse(text, "it is empty, expected one of " + kind_names());
+  const auto form =
+      std::ranges::find(all, words.front(), [](const Form& f) { return std::string_view(f.name); });
   if (form == all.end()) {
-    std::string kinds;
-    for (const Form& known : all) kinds += std::string(kinds.empty() ? "" : ", ") + known.name;
-    refuse(text, "expected one of " + kinds);
+    refuse(text,
+           "\"" + std::string(words.front()) + "\" is no fault, expected one of " + kind_names());
   }
   Fault fault{.kind = form->kind};
   const std::string hint = "; the form is \"" + shape_of(*form) + "\"";
@@ -266,9 +272,14 @@ Fault parse_fault(std::string_view text) {
 FaultPlan parse_fault_plan(std::string_view text) {
   FaultPlan plan;
   if (words_of(text).empty()) return plan;
-  for (std::string_view part : split(text, ';')) {
-    part.remove_prefix(std::min(part.find_first_not_of(' '), part.size()));
-    plan.push_back(parse_fault(part));
+  const std::vector<std::string_view> parts = split(text, ';');
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::size_t begin = parts[i].find_first_not_of(' ');
+    if (begin == std::string_view::npos) {
+      throw std::invalid_argument("fault " + std::to_string(i + 1) + " of \"" + std::string(text) +
+                                  "\" is empty: expected one of " + kind_names());
+    }
+    plan.push_back(parse_fault(parts[i].substr(begin, parts[i].find_last_not_of(' ') + 1 - begin)));
   }
   return plan;
 }

@@ -75,6 +75,26 @@ TEST_F(ScenarioCommand, RefusesFlagsBehindTheFiles) {
   }
 }
 
+TEST_F(ScenarioCommand, NamesTheFaultThatIsNone) {
+  const std::string path = file("x.json", lone_barrier(R"({"outcome": "mismatch"})"));
+  const auto refusal = [&](const char* faults) -> std::string {
+    try {
+      run({"--faults", faults, path});
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "not refused";
+  };
+  EXPECT_TRUE(
+      refusal("a;").starts_with("--faults: fault \"a\": \"a\" is no fault, expected one of "))
+      << refusal("a;");
+  EXPECT_TRUE(
+      refusal("hang rank=0 operation=1;")
+          .starts_with(
+              "--faults: fault 2 of \"hang rank=0 operation=1;\" is empty: expected one of "))
+      << refusal("hang rank=0 operation=1;");
+}
+
 TEST_F(ScenarioCommand, JsonCountsTheTrafficOfEachRank) {
   const std::string path = file("x.json", R"({"fact": "x", "world_size": 3, "checked": false,
       "programs": {"0": [{"do": "send", "to": 2, "count": 4}],
