@@ -122,7 +122,7 @@ void GlooProcessGroup::execute(const Call& call) {
 
 void GlooProcessGroup::fail(const Call& call, const Symptom& symptom) {
   if (aborted_) {
-    throw comm_error(*this, call, {CommErrorKind::kAborted, {}, "abort() was called on this rank"});
+    throw comm_error(*this, call, aborted_here());
   }
   connection_->close();
   throw comm_error(*this, call, connection_->explain(symptom));
@@ -132,12 +132,9 @@ void GlooProcessGroup::abort() { leave("it called abort"); }
 
 void GlooProcessGroup::leave(const std::string& why) {
   if (aborted_.exchange(true)) return;
-  queue_.fail_all(std::make_exception_ptr(
-      CommError(CommErrorKind::kAborted,
-                who() + ": abort() was called on this rank; " + advice(CommErrorKind::kAborted))));
-  const std::string what = "rank " + std::to_string(rank()) + " is lost (" + why + ")";
+  queue_.fail_all(std::make_exception_ptr(comm_error(*this, aborted_here())));
   connection_->close();  // first: telling may take long, and nobody shall wait for it
-  connection_->publish({CommErrorKind::kPeerLost, {rank()}, what});
+  connection_->publish(rank_is_lost(rank(), why));
 }
 
 std::unique_ptr<ProcessGroup> GlooProcessGroup::split(int color, int key, CallSite site) {

@@ -1,5 +1,7 @@
 #include "backends/membership/finding.h"
 
+#include "backends/api/list_of.h"
+
 namespace ddproof {
 
 const char* advice(CommErrorKind kind) {
@@ -13,11 +15,27 @@ const char* advice(CommErrorKind kind) {
   }
 }
 
+namespace {
+
+CommError error_of(const std::string& who, const Finding& finding) {
+  return CommError(finding.kind, who + ": " + finding.what + "; " + advice(finding.kind),
+                   finding.culprits);
+}
+
+}  // namespace
+
 CommError comm_error(const ProcessGroup& group, const Call& call, const Finding& finding) {
-  return CommError(
-      finding.kind,
-      group.who() + " " + call.describe() + ": " + finding.what + "; " + advice(finding.kind),
-      finding.culprits);
+  return error_of(group.who() + " " + call.describe(), finding);
+}
+
+CommError comm_error(const ProcessGroup& group, const Finding& finding) {
+  return error_of(group.who(), finding);
+}
+
+Finding aborted_here() { return {CommErrorKind::kAborted, {}, "abort() was called on this rank"}; }
+
+Finding rank_is_lost(int rank, const std::string& why) {
+  return {CommErrorKind::kPeerLost, {rank}, list_of({rank}) + " is lost (" + why + ")"};
 }
 
 }  // namespace ddproof

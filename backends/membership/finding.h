@@ -30,5 +30,12 @@ const char* advice(CommErrorKind kind);
 
 // The error of `call`: who, which call, what was found, what to do.
 CommError comm_error(const ProcessGroup& group, const Call& call, const Finding& finding);
+// As that, of calls that are not told apart.
+CommError comm_error(const ProcessGroup& group, const Finding& finding);
+
+// What the calls of a rank that aborts are told.
+Finding aborted_here();
+// "rank 2 is lost (why)".
+Finding rank_is_lost(int rank, const std::string& why);
 
 }  // namespace ddproof

@@ -61,9 +61,7 @@ Finding Inquest::without_store(const Symptom& symptom, const std::string& error)
                                       : group_.world_ranks.end();
   const int rank = static_cast<int>(host - group_.world_ranks.begin());
   if (host != group_.world_ranks.end() && rank != group_.rank) {
-    return {CommErrorKind::kPeerLost,
-            {rank},
-            list_of({rank}) + " is lost (the store that it hosts does not answer)"};
+    return rank_is_lost(rank, "the store that it hosts does not answer");
   }
   const auto kind = symptom.timed_out ? CommErrorKind::kTimeout : CommErrorKind::kPeerLost;
   return {kind, {}, symptom.detail + "; the store cannot say who is lost: " + error};

@@ -177,9 +177,7 @@ Finding NcclLink::explain_failure(Duration timeout) {
     close();
     throw;
   } catch (const std::exception& error) {
-    return agree_on({CommErrorKind::kPeerLost,
-                     {group_.rank},
-                     list_of({group_.rank}) + " is lost (" + error.what() + ")"});
+    return agree_on(rank_is_lost(group_.rank, error.what()));
   }
 }
 

@@ -52,7 +52,7 @@ void NcclProcessGroup::execute(const Call& call) {
   const std::optional<Finding> finding = link_->run(call);
   if (!finding) return;
   if (aborted_) {
-    throw comm_error(*this, call, {CommErrorKind::kAborted, {}, "abort() was called on this rank"});
+    throw comm_error(*this, call, aborted_here());
   }
   throw comm_error(*this, call, *finding);
 }
@@ -61,13 +61,9 @@ void NcclProcessGroup::abort() { leave("it called abort"); }
 
 void NcclProcessGroup::leave(const std::string& why) {
   if (aborted_.exchange(true)) return;
-  queue_.fail_all(std::make_exception_ptr(
-      CommError(CommErrorKind::kAborted,
-                who() + ": abort() was called on this rank; " + advice(CommErrorKind::kAborted))));
+  queue_.fail_all(std::make_exception_ptr(comm_error(*this, aborted_here())));
   link_->close();  // first: telling may take long, and nobody shall wait for it
-  link_->publish({CommErrorKind::kPeerLost,
-                  {rank()},
-                  "rank " + std::to_string(rank()) + " is lost (" + why + ")"});
+  link_->publish(rank_is_lost(rank(), why));
 }
 
 std::unique_ptr<ProcessGroup> NcclProcessGroup::split(int color, int key, CallSite site) {
