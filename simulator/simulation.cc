@@ -119,12 +119,13 @@ Fiber* Simulation::choose_next() {
 }
 
 // With thousands of ranks a switch costs what its cache misses cost. Under first come, first served
-// it is known who comes after the next: fetch the fiber of one and the stack of the other.
+// it is known who comes later: fetch the fiber of one early, and its stack when that has arrived.
 void Simulation::prefetch_next() const {
+  constexpr std::size_t kFiberAhead = 4, kStackAhead = 2;
   const auto waiting = ready_.entries();
-  if (waiting.size() < 2) return;
-  __builtin_prefetch(waiting[1].fiber);
-  waiting[0].fiber->context_->prefetch();
+  if (waiting.size() <= kFiberAhead) return;
+  __builtin_prefetch(waiting[kFiberAhead].fiber);
+  waiting[kStackAhead].fiber->context_->prefetch();
 }
 
 void Simulation::start_running(Fiber& fiber) {
