@@ -1,6 +1,8 @@
 // A borrowed block of elements with its layout: what a collective reads or writes.
 //
-// Invariants: count() is the product of sizes(); data() may be null only when count() is 0.
+// Invariants: count() is the product of sizes(); data() may be null only when count() is 0;
+// stream() is null for memory of the host. For memory of a device it is the queue (a cudaStream_t)
+// whose work makes and uses the elements.
 // The memory belongs to the caller and must stay valid, and be left alone, until the Work of the
 // call is done. Values; a Buffer may be copied between threads.
 #pragma once
@@ -50,8 +52,8 @@ template <class Pointer>
 class BasicBuffer {
  public:
   BasicBuffer() = default;
-  BasicBuffer(Pointer data, ElementType type, Layout layout)
-      : data_(data), type_(type), layout_(layout), count_(layout.count()) {}
+  BasicBuffer(Pointer data, ElementType type, Layout layout, void* stream = nullptr)
+      : data_(data), type_(type), layout_(layout), count_(layout.count()), stream_(stream) {}
 
   // Dense, one dimension: the elements of a vector, an array or a span.
   template <std::ranges::contiguous_range Range>
@@ -64,19 +66,25 @@ class BasicBuffer {
   template <class Other>
   requires std::is_convertible_v<Other, Pointer> BasicBuffer(
       const BasicBuffer<Other>& other)  // NOLINT(google-explicit-constructor)
-      : data_(other.data()), type_(other.type()), layout_(other.layout()), count_(other.count()) {}
+      : data_(other.data()),
+        type_(other.type()),
+        layout_(other.layout()),
+        count_(other.count()),
+        stream_(other.stream()) {}
 
   Pointer data() const { return data_; }
   ElementType type() const { return type_; }
   const Layout& layout() const { return layout_; }
   std::int64_t count() const { return count_; }
   std::size_t bytes() const { return static_cast<std::size_t>(count_) * type_.size(); }
+  void* stream() const { return stream_; }
 
  private:
   Pointer data_ = nullptr;
   ElementType type_;
   Layout layout_;
   std::int64_t count_ = 0;
+  void* stream_ = nullptr;
 };
 
 using Buffer = BasicBuffer<void*>;

@@ -28,6 +28,7 @@ class ChargedDevice final : public Device<T> {
       : base_(base), runtime_(runtime), cost_(cost) {}
 
   std::string_view name() const override { return base_.name(); }
+  void* stream() const override { return base_.stream(); }
   T* allocate(std::int64_t count) override { return base_.allocate(count); }
   void deallocate(T* data) override { base_.deallocate(data); }
 

@@ -23,6 +23,9 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string_view name() const = 0;
+  // The queue that operations enter, for Buffers of this device's memory (backends/api/buffer.h);
+  // null where that is the host's memory.
+  virtual void* stream() const { return nullptr; }
   // Zero-filled, 64-byte aligned; count 0 is fine.
   virtual T* allocate(std::int64_t count) = 0;
   virtual void deallocate(T* data) = 0;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/api/buffer.h"
 #include "backends/api/check.h"
 #include "reference/compute/device.h"
 
@@ -57,6 +58,10 @@ class Tensor {
   std::int64_t count() const { return count_; }
   T* data() { return data_; }
   const T* data() const { return data_; }
+  // For a collective.
+  Buffer buffer() {
+    return Buffer(data_, element_of<T>(), Layout::row_major(shape_), device_->stream());
+  }
   // Host access; only where the device's memory is the host's.
   std::span<T> span() { return {data_, static_cast<std::size_t>(count_)}; }
   std::span<const T> span() const { return {data_, static_cast<std::size_t>(count_)}; }

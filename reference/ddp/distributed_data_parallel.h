@@ -77,9 +77,7 @@ class DistributedDataParallel : public Module<T> {
   void broadcast_parameters() {
     std::vector<WorkPtr> works;
     for (Parameter<T>* parameter : module_.parameters()) {
-      works.push_back(group_.broadcast(Buffer(parameter->value.data(), element_of<T>(),
-                                              Layout::row_major(parameter->value.shape())),
-                                       0, {.label = parameter->name}));
+      works.push_back(group_.broadcast(parameter->value.buffer(), 0, {.label = parameter->name}));
     }
     for (const WorkPtr& work : works) work->wait();
   }

@@ -236,9 +236,8 @@ class Reducer {
   void launch_next() {
     Bucket& bucket = buckets_[next_to_launch_];
     if (next_to_launch_ + 1 == buckets_.size()) write_missing_count();
-    bucket.work =
-        group_.all_reduce(Buffer(bucket.data.data(), element_of<T>(), Layout(bucket.data.count())),
-                          ReduceOp::kSum, {.label = "bucket " + std::to_string(next_to_launch_)});
+    bucket.work = group_.all_reduce(bucket.data.buffer(), ReduceOp::kSum,
+                                    {.label = "bucket " + std::to_string(next_to_launch_)});
     ++next_to_launch_;
   }
 
