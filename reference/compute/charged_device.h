@@ -108,6 +108,11 @@ class ChargedDevice final : public Device<T> {
     base_.softmax_cross_entropy(rows, classes, logits, targets, loss, gradient);
     move(2 * rows * classes);
   }
+  void sgd_update(const SgdRule& rule, const SgdFactors<T>& factors, T* w, const T* gradient,
+                  T* buffer, std::int64_t count) override {
+    base_.sgd_update(rule, factors, w, gradient, buffer, count);
+    move((rule.momentum == SgdRule::Momentum::kNone ? 3 : 5) * count);
+  }
 
  private:
   void multiply(const LinearShape& shape) {

@@ -51,6 +51,8 @@ class Cpu final : public Device<T> {
   void relu_backward(const T* y, const T* dy, T* dx, std::int64_t count) override;
   void softmax_cross_entropy(std::int64_t rows, std::int64_t classes, const T* logits,
                              const std::int64_t* targets, T* loss, T* gradient) override;
+  void sgd_update(const SgdRule& rule, const SgdFactors<T>& factors, T* w, const T* gradient,
+                  T* buffer, std::int64_t count) override;
 
  private:
   Isa isa_;

@@ -4,26 +4,11 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "reference/compute/exp_log.h"
+#include "reference/compute/elements.h"
 #include "reference/compute/kernels.h"
-#include "reference/compute/scalar.h"
 #include "reference/compute/shapes.h"
 
 namespace ddproof::internal {
-
-// Index of the first largest element of the window that begins at `first`; a NaN wins, the last if
-// there are several.
-template <class T>
-std::int64_t window_maximum(const Pool2dShape& s, const T* plane, std::int64_t first) {
-  std::int64_t best = first;
-  for (std::int64_t r = 0; r < s.kernel; ++r) {
-    for (std::int64_t c = 0; c < s.kernel; ++c) {
-      const std::int64_t at = first + r * s.width + c;
-      if (plane[at] > plane[best] || plane[at] != plane[at]) best = at;
-    }
-  }
-  return best;
-}
 
 // Calls visit(output index, input index of its window's maximum), in order.
 template <class T, class Visit>
@@ -68,50 +53,25 @@ void max_pool2d_backward(const Kernels<T>& kernels, const Pool2dShape& s, const 
 
 template <class T>
 void relu_forward(const T* x, T* y, std::int64_t count) {
-  const T zero{};
   for (std::int64_t i = 0; i < count; ++i) {
     const T value = x[i];
-    y[i] = value <= zero ? zero : value;
+    y[i] = relu_value(value);
   }
 }
 
 template <class T>
 void relu_backward(const T* y, const T* dy, T* dx, std::int64_t count) {
-  const T zero{};
   for (std::int64_t i = 0; i < count; ++i) {
     const T gradient = dy[i];
-    dx[i] = y[i] <= zero ? zero : gradient;
+    dx[i] = relu_gradient(y[i], gradient);
   }
-}
-
-// log softmax = (x - max) - log(sum of exp(x - max)): no overflow for any finite logits.
-template <class T>
-void softmax_cross_entropy_row(std::int64_t classes, const T* logits, std::int64_t target, T& loss,
-                               T* gradient) {
-  T largest = logits[0];
-  for (std::int64_t j = 1; j < classes; ++j) {
-    if (logits[j] > largest || logits[j] != logits[j]) largest = logits[j];
-  }
-  T sum{};
-  for (std::int64_t j = 0; j < classes; ++j) {
-    gradient[j] = fixed_exp(logits[j] - largest);
-    sum = sum + gradient[j];
-  }
-  for (std::int64_t j = 0; j < classes; ++j) gradient[j] = gradient[j] / sum;
-  gradient[target] = gradient[target] - from_integer<T>(1);
-  loss = fixed_log(sum) - (logits[target] - largest);
 }
 
 template <class T>
 void softmax_cross_entropy(std::int64_t rows, std::int64_t classes, const T* logits,
                            const std::int64_t* targets, T* loss, T* gradient) {
   for (std::int64_t r = 0; r < rows; ++r, logits += classes, gradient += classes) {
-    if (targets[r] < 0) {
-      loss[r] = T{};
-      std::fill_n(gradient, classes, T{});
-    } else {
-      softmax_cross_entropy_row(classes, logits, targets[r], loss[r], gradient);
-    }
+    softmax_cross_entropy_row(classes, logits, targets[r], loss[r], gradient);
   }
 }
 

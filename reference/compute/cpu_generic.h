@@ -15,6 +15,7 @@
 #include "reference/compute/cpu_elementwise.h"
 #include "reference/compute/cpu_linear.h"
 #include "reference/compute/kernels_portable.h"
+#include "reference/compute/sgd_kernel.h"
 
 namespace ddproof {
 namespace internal {
@@ -177,6 +178,12 @@ void Cpu<T>::softmax_cross_entropy(std::int64_t rows, std::int64_t classes, cons
   } else {
     internal::refuse_scalar("softmax_cross_entropy", "an order, exp and log");
   }
+}
+
+template <class T>
+void Cpu<T>::sgd_update(const SgdRule& rule, const SgdFactors<T>& factors, T* w, const T* gradient,
+                        T* buffer, std::int64_t count) {
+  ddproof::sgd_update(rule, factors, w, gradient, buffer, count);
 }
 
 }  // namespace ddproof

@@ -1,12 +1,13 @@
 // A device: owns memory and the operations that the models need.
 //
 // One instance belongs to one rank. Operations are queued in order; on the CPU they are done when
-// the call returns. Implementations: Cpu<T> (cpu.h).
+// the call returns. Nothing waits for them but copy_to_host(). Memory that is given back may still
+// be in use by what is queued. Implementations: Cpu<T> (cpu.h).
 //
 // The numeric contract, the same on every device: each element of a result is one chain of fused
 // multiply-adds in a fixed order, which the operation states. So its bits depend on its own inputs
 // alone: not on the instruction set, the compiler, the batch that it was computed in, or how a
-// batch was cut. Padding takes part in the chain as zeros.
+// batch was cut. Padding takes part in the chain as zeros. The payload of a NaN is not promised.
 //
 // Pointers hold as many elements as the shape says and do not overlap, unless stated otherwise.
 #pragma once
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "reference/compute/sgd_rule.h"
 #include "reference/compute/shapes.h"
 
 namespace ddproof {
@@ -35,7 +37,8 @@ class Device {
   virtual void scaled_copy(T* to, const T* from, T factor, std::int64_t count) = 0;
   // to[i] = fma(factor, from[i], to[i]).
   virtual void axpy(T* to, const T* from, T factor, std::int64_t count) = 0;
-  // Between this device's memory and the host's; done when the call returns.
+  // Between this device's memory and the host's. copy_to_host() waits for all that is queued;
+  // copy_from_host() returns when the host's memory may change, the copy itself is queued.
   virtual void copy_to_host(T* host, const T* device, std::int64_t count) = 0;
   virtual void copy_from_host(T* device, const T* host, std::int64_t count) = 0;
 
@@ -71,10 +74,16 @@ class Device {
 
   // For each row of logits[rows][classes] with 0 <= target < classes: loss[row] = -log softmax of
   // the target, and gradient[row] = softmax - one_hot(target). Rows with a negative target count as
-  // ignored: both are zero. Sums run over classes ascending. Requires: targets are below classes
-  // and in host memory; T has exp and log.
+  // ignored: both are zero. Sums run over classes ascending. The targets are in host memory, which
+  // may change when this returns. Requires: targets are below classes; T has exp and log.
   virtual void softmax_cross_entropy(std::int64_t rows, std::int64_t classes, const T* logits,
                                      const std::int64_t* targets, T* loss, T* gradient) = 0;
+
+  // One update of w, and of the momentum buffer where the rule has momentum, in place: the formula
+  // of reference/optim/sgd.h, each "a + s * b" one fused multiply-add. `buffer` may be null without
+  // momentum; with kFirst, what it held is not read.
+  virtual void sgd_update(const SgdRule& rule, const SgdFactors<T>& factors, T* w,
+                          const T* gradient, T* buffer, std::int64_t count) = 0;
 };
 
 }  // namespace ddproof

@@ -11,10 +11,12 @@
 #include <cstdint>
 #include <limits>
 
+#include "reference/compute/host_device.h"
+
 namespace ddproof {
 
 // e^x. Overflows to infinity and underflows through the subnormals to 0; NaN gives NaN.
-inline double fixed_exp(double x) {
+DDPROOF_HOST_DEVICE inline double fixed_exp(double x) {
   if (std::isnan(x)) return x;
   if (x > 709.782712893383973096) return std::numeric_limits<double>::infinity();
   if (x < -745.13321910194110842) return 0.0;
@@ -43,7 +45,7 @@ inline double fixed_exp(double x) {
 }
 
 // Natural logarithm. Requires: x is positive, normal and finite, or NaN or +infinity.
-inline double fixed_log(double x) {
+DDPROOF_HOST_DEVICE inline double fixed_log(double x) {
   if (!(x < std::numeric_limits<double>::infinity())) return x;
   constexpr double kLn2High = 6.93147180369123816490e-01;
   constexpr double kLn2Low = 1.90821492927058770002e-10;
@@ -64,7 +66,11 @@ inline double fixed_log(double x) {
   return s * (half_square + (even + odd)) + k * kLn2Low - half_square + f + k * kLn2High;
 }
 
-inline float fixed_exp(float x) { return static_cast<float>(fixed_exp(static_cast<double>(x))); }
-inline float fixed_log(float x) { return static_cast<float>(fixed_log(static_cast<double>(x))); }
+DDPROOF_HOST_DEVICE inline float fixed_exp(float x) {
+  return static_cast<float>(fixed_exp(static_cast<double>(x)));
+}
+DDPROOF_HOST_DEVICE inline float fixed_log(float x) {
+  return static_cast<float>(fixed_log(static_cast<double>(x)));
+}
 
 }  // namespace ddproof

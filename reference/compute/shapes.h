@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "reference/compute/host_device.h"
+
 namespace ddproof {
 
 // y[batch][out] = x[batch][in] * w[out][in]^T + bias[out].
@@ -25,12 +27,12 @@ struct Conv2dShape {
   std::int64_t padding = 0;
   std::int64_t dilation = 1;
 
-  std::int64_t out_height() const { return out_size(height); }
-  std::int64_t out_width() const { return out_size(width); }
-  std::int64_t taps() const { return in_channels * kernel * kernel; }
+  DDPROOF_HOST_DEVICE std::int64_t out_height() const { return out_size(height); }
+  DDPROOF_HOST_DEVICE std::int64_t out_width() const { return out_size(width); }
+  DDPROOF_HOST_DEVICE std::int64_t taps() const { return in_channels * kernel * kernel; }
 
  private:
-  std::int64_t out_size(std::int64_t size) const {
+  DDPROOF_HOST_DEVICE std::int64_t out_size(std::int64_t size) const {
     return (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
   }
 };
@@ -44,8 +46,8 @@ struct Pool2dShape {
   std::int64_t kernel = 1;
   std::int64_t stride = 1;
 
-  std::int64_t out_height() const { return (height - kernel) / stride + 1; }
-  std::int64_t out_width() const { return (width - kernel) / stride + 1; }
+  DDPROOF_HOST_DEVICE std::int64_t out_height() const { return (height - kernel) / stride + 1; }
+  DDPROOF_HOST_DEVICE std::int64_t out_width() const { return (width - kernel) / stride + 1; }
 };
 
 }  // namespace ddproof

@@ -19,9 +19,9 @@
 
 #include "backends/api/error.h"
 #include "reference/compute/scalar.h"
+#include "reference/compute/sgd_rule.h"
 #include "reference/compute/tensor.h"
 #include "reference/model/module.h"
-#include "reference/optim/sgd_kernel.h"
 
 namespace ddproof {
 
@@ -106,8 +106,8 @@ void Sgd<T>::step() {
           momentum_buffers_[i] ? SgdRule::Momentum::kRunning : SgdRule::Momentum::kFirst;
       buffer = momentum_buffers_[i] ? momentum_buffers_[i]->data() : make_momentum_buffer(i).data();
     }
-    sgd_update(rule, factors, parameter.value.data(), parameter.gradient.data(), buffer,
-               parameter.value.count());
+    parameter.value.device().sgd_update(rule, factors, parameter.value.data(),
+                                        parameter.gradient.data(), buffer, parameter.value.count());
   }
 }
 

@@ -66,6 +66,10 @@ class MagnitudeDevice final : public Device<float> {
   void relu_backward(const float* y, const float* dy, float* dx, std::int64_t count) override;
   void softmax_cross_entropy(std::int64_t rows, std::int64_t classes, const float* logits,
                              const std::int64_t* targets, float* loss, float* gradient) override;
+  void sgd_update(const SgdRule& rule, const SgdFactors<float>& factors, float* w,
+                  const float* gradient, float* buffer, std::int64_t count) override {
+    base_.sgd_update(rule, factors, w, gradient, buffer, count);
+  }
 
  private:
   // |values|, valid until the next call.

@@ -70,6 +70,13 @@ TEST(ChargedDevice, TakesTheBytesThatAreMoved) {
   const auto copy = [&](Device<float>& device) { device.copy(a.data(), b.data(), 100); };
   EXPECT_EQ(nanoseconds_of(kCost, copy), 200);
   EXPECT_EQ(nanoseconds_of({}, copy), 0);
+  const SgdRule rule{.momentum = SgdRule::Momentum::kRunning};
+  const auto update = [&](Device<float>& device) {
+    std::vector<float> momentum(100, 1);
+    device.sgd_update(rule, {.momentum = 1, .one_minus_dampening = 1, .minus_lr = -1}, a.data(),
+                      b.data(), momentum.data(), 100);
+  };
+  EXPECT_EQ(nanoseconds_of(kCost, update), 500);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "backends/api/error.h"
 #include "reference/compute/cpu.h"
+#include "reference/compute/sgd_kernel.h"
 #include "tests/support/golden.h"
 
 namespace ddproof {

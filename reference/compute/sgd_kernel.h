@@ -1,50 +1,44 @@
-// The arithmetic of one SGD update on host memory; see sgd.h for the formula.
+// The arithmetic of one SGD update; see reference/optim/sgd.h for the formula.
 //
-// float and double run on the widest vectors that the processor has; other types run the same loop
-// as written. All give the same bits everywhere: every element is independent, and the fused
-// multiply-add rounds once by definition.
+// On host memory float and double run on the widest vectors that the processor has; other types run
+// the same loop as written. All give the same bits everywhere: every element is independent, and
+// the fused multiply-add rounds once by definition.
 #pragma once
 
 #include <cstdint>
 
 #include "reference/compute/scalar.h"
+#include "reference/compute/sgd_rule.h"
 
 namespace ddproof {
 
-// Which of the update's terms there are. Absent terms are not computed: 0 * infinity never appears.
-struct SgdRule {
-  enum class Momentum : std::uint8_t { kNone, kFirst, kRunning };
-  bool decays = false;
-  Momentum momentum = Momentum::kNone;
-  bool nesterov = false;
-};
-
-template <class T>
-struct SgdFactors {
-  T weight_decay;
-  T momentum;
-  T one_minus_dampening;
-  T minus_lr;
-};
-
 namespace internal {
+
+// One element. `buffer` is neither read nor written without momentum.
+template <class T, SgdRule::Momentum kMomentum>
+[[gnu::always_inline]] DDPROOF_HOST_DEVICE inline void sgd_element(const SgdRule& rule,
+                                                                   const SgdFactors<T>& factors,
+                                                                   T& w, T gradient, T* buffer) {
+  T g = gradient;
+  if (rule.decays) g = multiply_add(w, factors.weight_decay, g);
+  if constexpr (kMomentum != SgdRule::Momentum::kNone) {
+    T b = g;
+    if constexpr (kMomentum == SgdRule::Momentum::kRunning) {
+      b = multiply_add(g, factors.one_minus_dampening, T(*buffer * factors.momentum));
+    }
+    *buffer = b;
+    g = rule.nesterov ? multiply_add(b, factors.momentum, g) : b;
+  }
+  w = multiply_add(g, factors.minus_lr, w);
+}
 
 template <class T, SgdRule::Momentum kMomentum>
 [[gnu::always_inline]] inline void sgd_loop(const SgdRule& rule, const SgdFactors<T>& factors,
                                             T* __restrict w, const T* __restrict gradient,
                                             T* __restrict buffer, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    T g = gradient[i];
-    if (rule.decays) g = multiply_add(w[i], factors.weight_decay, g);
-    if constexpr (kMomentum != SgdRule::Momentum::kNone) {
-      T b = g;
-      if constexpr (kMomentum == SgdRule::Momentum::kRunning) {
-        b = multiply_add(g, factors.one_minus_dampening, T(buffer[i] * factors.momentum));
-      }
-      buffer[i] = b;
-      g = rule.nesterov ? multiply_add(b, factors.momentum, g) : b;
-    }
-    w[i] = multiply_add(g, factors.minus_lr, w[i]);
+    T* const b = kMomentum == SgdRule::Momentum::kNone ? nullptr : buffer + i;
+    sgd_element<T, kMomentum>(rule, factors, w[i], gradient[i], b);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "reference/optim/sgd_kernel.h"
+#include "reference/compute/sgd_kernel.h"
 
 #include "reference/compute/isa.h"
 
