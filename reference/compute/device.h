@@ -2,7 +2,7 @@
 //
 // One instance belongs to one rank. Operations are queued in order; on the CPU they are done when
 // the call returns. Nothing waits for them but copy_to_host(). Memory that is given back may still
-// be in use by what is queued. Implementations: Cpu<T> (cpu.h).
+// be in use by what is queued. Implementations: Cpu<T> (cpu.h), Cuda<T> (cuda/cuda.h).
 //
 // The numeric contract, the same on every device: each element of a result is one chain of fused
 // multiply-adds in a fixed order, which the operation states. So its bits depend on its own inputs

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/nccl/standin/host_twin.h"
 #include "tests/nccl/standin_world.h"
 
 namespace ddproof {
@@ -161,6 +162,60 @@ TEST(Standin, AHostFunctionThatCallsCudaIsNamed) {
               (void)cudaStreamSynchronize(device.stream);
             }),
             Lines{"rank 0: cudaFree: called in a host function, which must not call CUDA"});
+}
+
+// A kernel that copies one byte.
+void launch_copy(void* to, const void* from, cudaStream_t stream, std::size_t bytes = 1) {
+  (void)standin::launch_twin(
+      "copy_byte", {{from, bytes, true, false}, {to, bytes, false, true}},
+      [=] { *static_cast<std::uint8_t*>(to) = *static_cast<const std::uint8_t*>(from); }, stream);
+}
+
+TEST(Standin, AKernelRunsInTheOrderOfItsStream) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    EXPECT_EQ(complaints_of(
+                  [] {
+                    const OnDevice device(2);
+                    auto* bytes = static_cast<std::uint8_t*>(device.memory);
+                    (void)cudaMemsetAsync(bytes, 7, 1, device.stream);
+                    launch_copy(bytes + 1, bytes, device.stream);
+                    device.to_host(2);
+                    (void)cudaStreamSynchronize(device.stream);
+                    EXPECT_EQ(static_cast<std::uint8_t*>(device.pinned)[1], 7);
+                  },
+                  seed),
+              Lines{});
+  }
+}
+
+TEST(Standin, WhatAKernelMustNotTouchIsNamed) {
+  const auto complaint = [](const std::function<void(const OnDevice&, const OnDevice&)>& body) {
+    const Lines lines = complaints_of([&] {
+      const OnDevice first(2);
+      (void)cudaSetDevice(1);
+      const OnDevice second(2);
+      (void)cudaMemsetAsync(first.memory, 0, 1, first.stream);
+      (void)cudaStreamSynchronize(first.stream);
+      body(first, second);
+      (void)cudaStreamSynchronize(second.stream);
+    });
+    return lines.empty() ? "" : lines[0];
+  };
+  using Pair = const OnDevice&;
+  EXPECT_EQ(complaint([](Pair, Pair d) { launch_copy(d.memory, d.memory, d.stream); }),
+            "rank 0: copy_byte: reads device memory that nothing has written yet");
+  EXPECT_EQ(complaint([](Pair, Pair d) { launch_copy(d.memory, d.pinned, d.stream); }),
+            "rank 0: copy_byte: is given host memory");
+  EXPECT_EQ(complaint([](Pair, Pair d) { launch_copy(d.memory, d.memory, d.stream, 3); }),
+            "rank 0: copy_byte: reads bytes 0 to 3 of a block of 2");
+  EXPECT_EQ(complaint([](Pair other, Pair d) { launch_copy(d.memory, other.memory, d.stream); }),
+            "rank 0: copy_byte: reads memory of device 0 of host 0 from a stream of device 1 of "
+            "host 0");
+  EXPECT_EQ(
+      complaint([](Pair other, Pair) { launch_copy(other.memory, other.memory, other.stream); }),
+      "rank 0: copy_byte: launched on device 1 of host 0 in a stream of device 0 of host 0");
+  EXPECT_EQ(complaint([](Pair, Pair d) { launch_copy(d.memory, d.memory, nullptr); }),
+            "rank 0: copy_byte: uses the default stream, which waits for all others");
 }
 
 // Two streams write one place; a third byte says who came last.

@@ -33,6 +33,9 @@ const std::vector<Row>& table() {
       {"backends/registry", {"backends"}},
       {"simulator", {}},
       {"reference", {"backends/api"}},
+      // Kernels run on the CPU stand-in as host twins.
+      {"reference/compute/cuda",
+       {"backends/api", "reference/compute", "backends/nccl/standin/host_twin.h"}},
       {"reference/launch", {"backends/api", "backends/store", "reference"}},
       {"properties", {"backends/api", "backends/registry", "simulator", "reference"}},
       {"cli", {"backends", "simulator", "reference", "properties"}},

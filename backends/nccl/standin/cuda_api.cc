@@ -5,73 +5,19 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/nccl/standin/cuda_call.h"
 #include "backends/nccl/standin/machine.h"
 #include "backends/nccl/standin/stream.h"
 
 namespace ddproof::standin {
 namespace {
 
-// Counts the call, plays what is scripted, and remembers the error, as cudaGetLastError() wants it.
-// `body(machine)` runs on a device that works.
-template <class Body>
-cudaError_t answer(const char* call, Body&& body) {
-  Machine* machine = current_machine();
-  if (machine == nullptr || !machine->options().has_driver) return cudaErrorInsufficientDriver;
-  if (machine->thread().in_host_function) {
-    machine->complain(call, "called in a host function, which must not call CUDA");
-    return cudaErrorNotPermitted;
-  }
-  cudaError_t result = cudaSuccess;
-  if (const Script* script = machine->meet_script(call)) {
-    if (script->effect == Script::Effect::kHang) machine->hang(call);
-    if (script->effect == Script::Effect::kReturn) result = static_cast<cudaError_t>(script->code);
-    if (script->effect == Script::Effect::kLoseDevice) {
-      machine->device().error = cudaErrorLaunchFailure;
-    }
-  }
-  if (result == cudaSuccess) result = machine->device().error;
-  if (result == cudaSuccess) result = body(*machine);
-  if (result != cudaSuccess && result != cudaErrorNotReady) machine->thread().last_error = result;
-  return result;
-}
-
-bool is_stale(Machine& machine, const char* call, cudaStream_t stream) {
-  if (stream == nullptr) {
-    machine.complain(call, "uses the default stream, which waits for all others");
-    return true;
-  }
-  if (stream->destroyed) machine.complain(call, "the stream was destroyed");
-  return stream->destroyed;
-}
-
-bool is_stale(Machine& machine, const char* call, cudaEvent_t event) {
-  if (event == nullptr || event->destroyed) {
-    machine.complain(call, event == nullptr ? "the event is null" : "the event was destroyed");
-    return true;
-  }
-  return false;
-}
-
-// False, and the device is lost, when the access is illegal.
-bool access(const Stream& stream, const std::string& call, const void* address, std::size_t bytes,
-            const char* how) {
-  const std::string wrong = stream.machine.memory().refuse(stream.device, address, bytes);
-  if (wrong.empty()) return true;
-  stream.machine.complain_for(stream.rank, call, std::string(how) + " " + wrong);
-  stream.device.error = cudaErrorIllegalAddress;
-  return false;
-}
-
 void copy(const Stream& stream, void* to, const void* from, std::size_t bytes) {
-  Memory& memory = stream.machine.memory();
   if (!access(stream, "cudaMemcpyAsync", from, bytes, "reads")) return;
   if (!access(stream, "cudaMemcpyAsync", to, bytes, "writes")) return;
-  if (!memory.is_written(from, bytes)) {
-    stream.machine.complain_for(stream.rank, "cudaMemcpyAsync",
-                                "reads device memory that nothing has written yet");
-  }
+  check_written(stream, "cudaMemcpyAsync", from, bytes);
   if (bytes > 0) std::memmove(to, from, bytes);
-  memory.note_written(to, bytes);
+  stream.machine.memory().note_written(to, bytes);
 }
 
 bool is_device_memory(Machine& machine, const void* address) {
@@ -108,6 +54,7 @@ cudaError_t release(Machine& machine, const char* call, void* address, Memory::K
 }
 
 }  // namespace
+
 }  // namespace ddproof::standin
 
 using ddproof::standin::Machine;
@@ -178,6 +125,19 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {
   });
 }
 
+// A device has one pool, which keeps nothing: what is freed stays unusable, so that its use shows.
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
+  return ddproof::standin::answer("cudaDeviceGetDefaultMemPool", [&](Machine& machine) {
+    if (device < 0 || device >= machine.options().devices) return cudaErrorInvalidDevice;
+    *pool = reinterpret_cast<cudaMemPool_t>(&machine.device_of(machine.rank(), device));
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) {
+  return ddproof::standin::answer("cudaMemPoolSetAttribute", [](Machine&) { return cudaSuccess; });
+}
+
 cudaError_t cudaMallocHost(void** address, std::size_t bytes) {
   return ddproof::standin::answer("cudaMallocHost", [&](Machine& machine) {
     return ddproof::standin::allocate(machine, Memory::Kind::kPinnedHost, address, bytes);
@@ -210,7 +170,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
         machine.memory().find(to) != nullptr && machine.memory().find(from) != nullptr;
     stream->enqueue([=] { ddproof::standin::copy(*stream, to, from, bytes); });
     if (!is_pinned) stream->drain(kCall);
-    return cudaSuccess;
+    return stream->device.error;
   });
 }
 

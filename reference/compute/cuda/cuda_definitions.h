@@ -1,0 +1,231 @@
+// The definitions of Cuda<T>'s members: for nvcc and for host compilers.
+#pragma once
+
+#include <limits>
+#include <string>
+
+#include "backends/api/error.h"
+#include "reference/compute/cuda/cuda.h"
+#include "reference/compute/cuda/element_kernels.h"
+#include "reference/compute/cuda/launch.h"
+#include "reference/compute/cuda/layers.h"
+#include "reference/compute/cuda/product_kernel.h"
+
+namespace ddproof {
+namespace internal {
+
+template <class T>
+std::size_t bytes_of(std::int64_t count) {
+  return static_cast<std::size_t>(count) * sizeof(T);
+}
+
+}  // namespace internal
+
+template <class T>
+Cuda<T>::Cuda(int device) : device_(device), staging_(device) {
+  use();
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  // What is freed stays with the process, so that allocating again costs nothing.
+  cudaMemPool_t pool = nullptr;
+  std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
+  cudaError_t result = cudaDeviceGetDefaultMemPool(&pool, device);
+  if (result == cudaSuccess) {
+    result = cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep);
+  }
+  if (result != cudaSuccess) (void)cudaStreamDestroy(stream_);
+  check(result, "its memory pool");
+}
+
+template <class T>
+Cuda<T>::~Cuda() {
+  (void)cudaSetDevice(device_);
+  (void)cudaStreamDestroy(stream_);
+}
+
+template <class T>
+void Cuda<T>::use() const {
+  check(cudaSetDevice(device_), "cudaSetDevice");
+}
+
+template <class T>
+void* Cuda<T>::allocate_bytes(std::size_t bytes) {
+  use();
+  if (bytes == 0) return nullptr;
+  void* data = nullptr;
+  check(cudaMallocAsync(&data, bytes, stream_),
+        "cudaMallocAsync of " + std::to_string(bytes) + " bytes");
+  return data;
+}
+
+template <class T>
+T* Cuda<T>::allocate(std::int64_t count) {
+  const std::size_t bytes = internal::bytes_of<T>(count);
+  auto* const data = static_cast<T*>(allocate_bytes(bytes));
+  if (data == nullptr) return nullptr;
+  const cudaError_t result = cudaMemsetAsync(data, 0, bytes, stream_);
+  if (result != cudaSuccess) deallocate(data);
+  check(result, "cudaMemsetAsync");
+  return data;
+}
+
+// In the stream's order, so after what uses it. Called by destructors: a device that is lost has
+// told so before.
+template <class T>
+void Cuda<T>::deallocate(T* data) {
+  if (data != nullptr) (void)cudaFreeAsync(data, stream_);
+}
+
+template <class T>
+template <class Kernel>
+void Cuda<T>::for_each(std::int64_t count, const Kernel& kernel) {
+  use();
+  check(internal::launch_each(kernel, count, stream_), Kernel::kName);
+}
+
+template <class T>
+void Cuda<T>::fill(T* data, std::int64_t count, T value) {
+  for_each(count, internal::Fill<T>{data, count, value});
+}
+
+template <class T>
+void Cuda<T>::copy(T* to, const T* from, std::int64_t count) {
+  use();
+  if (count == 0) return;
+  check(cudaMemcpyAsync(to, from, internal::bytes_of<T>(count), cudaMemcpyDeviceToDevice, stream_),
+        "cudaMemcpyAsync");
+}
+
+template <class T>
+void Cuda<T>::scaled_copy(T* to, const T* from, T factor, std::int64_t count) {
+  for_each(count, internal::ScaledCopy<T>{to, from, factor, count});
+}
+
+template <class T>
+void Cuda<T>::axpy(T* to, const T* from, T factor, std::int64_t count) {
+  for_each(count, internal::Axpy<T>{to, from, factor, count});
+}
+
+template <class T>
+void Cuda<T>::copy_to_host(T* host, const T* device, std::int64_t count) {
+  use();
+  if (count > 0) {
+    check(cudaMemcpyAsync(host, device, internal::bytes_of<T>(count), cudaMemcpyDeviceToHost,
+                          stream_),
+          "cudaMemcpyAsync");
+  }
+  check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+}
+
+template <class T>
+void Cuda<T>::copy_from_host(T* device, const T* host, std::int64_t count) {
+  use();
+  staging_.send(device, host, internal::bytes_of<T>(count), stream_);
+}
+
+template <class T>
+template <class Layer>
+void Cuda<T>::multiply(const Layer& layer) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const internal::ProductKernel<Layer> kernel{layer};
+  if (layer.rows() > kMost || layer.columns() > kMost || layer.depth() > kMost ||
+      kernel.blocks() > kMost) {
+    throw ConfigError(std::string(Layer::kName) + " of " + std::to_string(layer.rows()) + " x " +
+                      std::to_string(layer.columns()) + " x " + std::to_string(layer.depth()) +
+                      " is more than 2^31 - 1 on a CUDA device; take a smaller batch");
+  }
+  use();
+  check(internal::launch_blocks(kernel, kernel.blocks(), stream_), Layer::kName);
+}
+
+template <class T>
+void Cuda<T>::linear_forward(const LinearShape& s, const T* x, const T* w, const T* bias, T* y) {
+  multiply(internal::LinearForward<T>{s, x, w, bias, y});
+}
+
+template <class T>
+void Cuda<T>::linear_backward_input(const LinearShape& s, const T* dy, const T* w, T* dx) {
+  multiply(internal::LinearBackwardInput<T>{s, dy, w, dx});
+}
+
+template <class T>
+void Cuda<T>::linear_backward_parameters(const LinearShape& s, const T* dy, const T* x, T* dw,
+                                         T* dbias) {
+  multiply(internal::LinearBackwardParameters<T>{s, dy, x, dw, dbias});
+}
+
+template <class T>
+void Cuda<T>::conv2d_forward(const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y) {
+  multiply(internal::ConvForward<T>{s, internal::ConvIndex(s), x, w, bias, y});
+}
+
+template <class T>
+void Cuda<T>::conv2d_backward_input(const Conv2dShape& s, const T* dy, const T* w, T* dx) {
+  multiply(internal::ConvBackwardInput<T>{s, internal::ConvIndex(s), dy, w, dx});
+}
+
+template <class T>
+void Cuda<T>::conv2d_backward_parameters(const Conv2dShape& s, const T* dy, const T* x, T* dw,
+                                         T* dbias) {
+  multiply(internal::ConvBackwardParameters<T>{s, internal::ConvIndex(s), dy, x, dw, dbias});
+}
+
+template <class T>
+void Cuda<T>::max_pool2d_forward(const Pool2dShape& s, const T* x, T* y) {
+  const internal::MaxPoolForward<T> kernel{s, x, y};
+  for_each(kernel.count(), kernel);
+}
+
+template <class T>
+void Cuda<T>::max_pool2d_backward(const Pool2dShape& s, const T* x, const T* dy, T* dx) {
+  const internal::MaxPoolBackward<T> kernel{s, x, dy, dx};
+  for_each(kernel.count(), kernel);
+}
+
+template <class T>
+void Cuda<T>::relu_forward(const T* x, T* y, std::int64_t count) {
+  for_each(count, internal::ReluForward<T>{x, y, count});
+}
+
+template <class T>
+void Cuda<T>::relu_backward(const T* y, const T* dy, T* dx, std::int64_t count) {
+  for_each(count, internal::ReluBackward<T>{y, dy, dx, count});
+}
+
+template <class T>
+void Cuda<T>::softmax_cross_entropy(std::int64_t rows, std::int64_t classes, const T* logits,
+                                    const std::int64_t* targets, T* loss, T* gradient) {
+  const std::size_t bytes = internal::bytes_of<std::int64_t>(rows);
+  auto* const there = static_cast<std::int64_t*>(allocate_bytes(bytes));
+  if (there == nullptr) return;
+  try {
+    staging_.send(there, targets, bytes, stream_);
+    for_each(rows,
+             internal::SoftmaxCrossEntropyRows<T>{rows, classes, logits, there, loss, gradient});
+  } catch (...) {
+    (void)cudaFreeAsync(there, stream_);
+    throw;
+  }
+  check(cudaFreeAsync(there, stream_), "cudaFreeAsync");
+}
+
+template <class T>
+template <SgdRule::Momentum kMomentum>
+void Cuda<T>::update(const SgdRule& rule, const SgdFactors<T>& factors, T* w, const T* gradient,
+                     T* buffer, std::int64_t count) {
+  for_each(count, internal::SgdUpdate<T, kMomentum>{rule, factors, w, gradient, buffer, count});
+}
+
+template <class T>
+void Cuda<T>::sgd_update(const SgdRule& rule, const SgdFactors<T>& factors, T* w, const T* gradient,
+                         T* buffer, std::int64_t count) {
+  switch (rule.momentum) {
+    case SgdRule::Momentum::kNone:
+      return update<SgdRule::Momentum::kNone>(rule, factors, w, gradient, buffer, count);
+    case SgdRule::Momentum::kFirst:
+      return update<SgdRule::Momentum::kFirst>(rule, factors, w, gradient, buffer, count);
+    case SgdRule::Momentum::kRunning:
+      return update<SgdRule::Momentum::kRunning>(rule, factors, w, gradient, buffer, count);
+  }
+}
+
+}  // namespace ddproof
