@@ -20,9 +20,9 @@ using Lines = std::vector<std::string>;
 using Effect = standin::Script::Effect;
 constexpr std::uint64_t kSeeds = 20;
 
-std::vector<float> ascending(std::size_t count) {
+std::vector<float> ascending(std::size_t count, float first) {
   std::vector<float> values(count);
-  std::iota(values.begin(), values.end(), 1.0f);
+  std::iota(values.begin(), values.end(), first);
   return values;
 }
 
@@ -33,13 +33,14 @@ TEST(CudaDevice, AHostsMemoryMayChangeAsSoonAsItWasCopied) {
           Cuda<float> cuda(0);
           std::vector<Tensor<float>> tensors;
           std::vector<float> values;
-          for (std::size_t count : {100, 100, 5000, 3, 100}) {
-            values = ascending(count);
+          const std::vector<std::size_t> counts = {100, 100, 5000, 3, 100};
+          for (std::size_t i = 0; i < counts.size(); ++i) {
+            values = ascending(counts[i], static_cast<float>(i));
             tensors.push_back(to_device(cuda, values));
           }
           values.clear();
-          for (const Tensor<float>& tensor : tensors) {
-            EXPECT_EQ(to_host(tensor), ascending(static_cast<std::size_t>(tensor.count())));
+          for (std::size_t i = 0; i < counts.size(); ++i) {
+            EXPECT_EQ(to_host(tensors[i]), ascending(counts[i], static_cast<float>(i)));
           }
         },
         seed);

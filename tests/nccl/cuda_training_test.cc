@@ -1,0 +1,87 @@
+// Whole trainings on Cuda<T>: the bits of Cpu<T>, in every order that streams may take.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reference/compute/cpu.h"
+#include "reference/model/models.h"
+#include "reference/train/state_digest.h"
+#include "reference/train/trainer.h"
+#include "tests/nccl/cuda_world.h"
+#include "tests/unit/naive_layers.h"
+
+namespace ddproof {
+namespace {
+
+constexpr ImageShape kImage = {.channels = 1, .height = 9, .width = 11};
+constexpr std::int64_t kClasses = 10;
+constexpr std::int64_t kBatches[] = {5, 8, 1, 3};
+
+// Of the losses, parameters and momentum. `loader` copies the input to the device.
+template <class T>
+std::uint64_t train(const std::string& name, Device<T>& device, Device<T>& loader) {
+  const auto model = make_model<T>(name, kImage, kClasses, device, 3);
+  Sgd<T> sgd(model->parameters(),
+             {.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = true});
+  Trainer<T> trainer(*model, sgd, nullptr, {});
+  std::mt19937_64 engine(8);
+  std::uint64_t digest = 0;
+  for (const std::int64_t batch : kBatches) {
+    Tensor<T> input(device, {batch, kImage.channels, kImage.height, kImage.width});
+    const auto values = testing::random_values<T>(engine, input.count());
+    loader.copy_from_host(input.data(), values.data(), input.count());
+    std::vector<std::int64_t> labels;
+    for (std::int64_t i = 0; i < batch; ++i) labels.push_back((i * 7 + batch) % kClasses);
+    const MetricSums sums = trainer.step(input, labels);
+    digest = digest * 31 + std::bit_cast<std::uint64_t>(sums.loss_sum);
+  }
+  return digest + state_digest(sgd);
+}
+
+template <class T>
+void expect_bits_of_cpu(const std::string& name) {
+  Cpu<T> cpu;
+  const std::uint64_t expected = train<T>(name, cpu, cpu);
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    on_cuda(
+        [&] {
+          Cuda<T> cuda(0);
+          EXPECT_EQ(train<T>(name, cuda, cuda), expected) << "seed " << seed;
+        },
+        seed);
+  }
+}
+
+TEST(CudaTraining, TheMlpHasTheBitsOfTheCpu) {
+  expect_bits_of_cpu<float>("mlp");
+  expect_bits_of_cpu<double>("mlp");
+}
+
+TEST(CudaTraining, TheCnnHasTheBitsOfTheCpu) {
+  expect_bits_of_cpu<float>("cnn");
+  expect_bits_of_cpu<double>("cnn");
+}
+
+TEST(CudaTraining, InputThatAnotherStreamCopiesIsSeenToBeMissing) {
+  std::set<std::uint64_t> seen;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    (void)complaints_on_cuda(
+        [&] {
+          Cuda<float> cuda(0), loader(0);
+          seen.insert(train<float>("cnn", cuda, loader));
+          float last = 0;
+          loader.copy_to_host(&last, nullptr, 0);  // waits for it
+        },
+        seed);
+  }
+  EXPECT_GT(seen.size(), 1u);
+}
+
+}  // namespace
+}  // namespace ddproof
