@@ -8,6 +8,7 @@
 
 #include "reference/compute/cpu.h"
 #include "tests/nccl/cuda_world.h"
+#include "tests/nccl/layer_work.h"
 #include "tests/unit/naive_layers.h"
 
 namespace ddproof {
@@ -164,68 +165,15 @@ TEST(CudaOperations, PoolingHasTheBitsOfTheCpu) {
   }
 }
 
-struct Sizes {
-  std::int64_t x, w, bias, y;
-};
-Sizes sizes_of(const LinearShape& s) { return {s.in, s.in * s.out, s.out, s.out}; }
-Sizes sizes_of(const Conv2dShape& s) {
-  return {s.in_channels * s.height * s.width, s.out_channels * s.taps(), s.out_channels,
-          s.out_channels * s.out_height() * s.out_width()};
-}
-
-template <class T>
-void forward(Device<T>& d, const LinearShape& s, const T* x, const T* w, const T* bias, T* y) {
-  d.linear_forward(s, x, w, bias, y);
-}
-template <class T>
-void forward(Device<T>& d, const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y) {
-  d.conv2d_forward(s, x, w, bias, y);
-}
-template <class T>
-void backward(Device<T>& d, const LinearShape& s, const T* dy, const T* x, const T* w, T* dx, T* dw,
-              T* dbias) {
-  d.linear_backward_input(s, dy, w, dx);
-  d.linear_backward_parameters(s, dy, x, dw, dbias);
-}
-template <class T>
-void backward(Device<T>& d, const Conv2dShape& s, const T* dy, const T* x, const T* w, T* dx, T* dw,
-              T* dbias) {
-  d.conv2d_backward_input(s, dy, w, dx);
-  d.conv2d_backward_parameters(s, dy, x, dw, dbias);
-}
-
-// The whole batch in pieces of `piece` samples, one after another.
-template <class T, class LayerShape>
-Values<T> layer(Device<T>& device, const LayerShape& whole, std::int64_t piece) {
-  const Sizes n = sizes_of(whole);
-  std::mt19937_64 engine(7);
-  const Tensor<T> x = to_device(device, random_values<T>(engine, whole.batch * n.x));
-  const Tensor<T> weight = to_device(device, random_values<T>(engine, n.w));
-  const Tensor<T> bias = to_device(device, random_values<T>(engine, n.bias));
-  const Tensor<T> dy = to_device(device, random_values<T>(engine, whole.batch * n.y));
-  Tensor<T> y(device, {whole.batch * n.y}), dx(device, {whole.batch * n.x});
-  Tensor<T> dw = to_device(device, random_values<T>(engine, n.w));
-  Tensor<T> dbias = to_device(device, random_values<T>(engine, n.bias));
-  for (std::int64_t first = 0; first < whole.batch; first += piece) {
-    LayerShape s = whole;
-    s.batch = std::min(piece, whole.batch - first);
-    forward(device, s, x.data() + first * n.x, weight.data(), bias.data(), y.data() + first * n.y);
-    backward(device, s, dy.data() + first * n.y, x.data() + first * n.x, weight.data(),
-             dx.data() + first * n.x, dw.data(), dbias.data());
-  }
-  Values<T> all = to_host(y);
-  for (const Tensor<T>* tensor : {&dx, &dw, &dbias}) append(all, *tensor);
-  return all;
-}
-
 template <class LayerShape>
 void expect_layers_agree(const LayerShape& s) {
   expect_same_bits<float>([&](Device<float>& device) {
     const bool is_cpu = device.name() == "cpu";
-    return layer(device, s, is_cpu ? std::max<std::int64_t>(s.batch, 1) : 3);
+    return run_layer(device, s, is_cpu ? std::max<std::int64_t>(s.batch, 1) : 3).all();
   });
   for (const std::int64_t piece : {1, 1000}) {
-    expect_same_bits<double>([&](Device<double>& device) { return layer(device, s, piece); });
+    expect_same_bits<double>(
+        [&](Device<double>& device) { return run_layer(device, s, piece).all(); });
   }
 }
 

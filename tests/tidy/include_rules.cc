@@ -72,6 +72,7 @@ const std::vector<ThirdParty>& third_parties() {
       {"mpi.h", {"properties/smpi_peer.cc"}},
       {"nccl.h", {"backends/nccl", "tests/nccl"}},
       {"cuda", {"backends/nccl", "reference/compute", "tests/nccl"}},
+      {"cublas", {"backends/nccl/standin", "reference/compute/cuda"}},
   };
   return rows;
 }

@@ -23,7 +23,7 @@ namespace ddproof {
 
 // T: float or double.
 template <class T>
-class Cuda final : public Device<T> {
+class Cuda : public Device<T> {
  public:
   // Throws ResourceError when there is no such device, no driver, or no memory for a stream.
   explicit Cuda(int device);
@@ -35,6 +35,7 @@ class Cuda final : public Device<T> {
   std::string_view name() const override { return "cuda"; }
   // A cudaStream_t.
   void* stream() const override { return stream_; }
+  int device() const { return device_; }
 
   T* allocate(std::int64_t count) override;
   void deallocate(T* data) override;
@@ -66,14 +67,17 @@ class Cuda final : public Device<T> {
   void sgd_update(const SgdRule& rule, const SgdFactors<T>& factors, T* w, const T* gradient,
                   T* buffer, std::int64_t count) override;
 
- private:
+ protected:
+  // Makes it the calling thread's device.
   void use() const;
+  // Launches the kernel for 0 to count - 1.
+  template <class Kernel>
+  void for_each(std::int64_t count, const Kernel& kernel);
+
+ private:
   void check(cudaError_t result, const std::string& call) const {
     internal::check_cuda(result, device_, call);
   }
-  void* allocate_bytes(std::size_t bytes);
-  template <class Kernel>
-  void for_each(std::int64_t count, const Kernel& kernel);
   template <class Layer>
   void multiply(const Layer& layer);
   template <SgdRule::Momentum kMomentum>

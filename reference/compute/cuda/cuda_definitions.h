@@ -19,6 +19,16 @@ std::size_t bytes_of(std::int64_t count) {
   return static_cast<std::size_t>(count) * sizeof(T);
 }
 
+// Places are counted in 32 bits on the device. Throws ConfigError.
+inline void check_sizes(const std::string& what, std::int64_t rows, std::int64_t columns,
+                        std::int64_t depth) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (rows <= kMost && columns <= kMost && depth <= kMost) return;
+  throw ConfigError(what + " of " + std::to_string(rows) + " x " + std::to_string(columns) + " x " +
+                    std::to_string(depth) +
+                    ": a CUDA device takes at most 2^31 - 1; take a smaller batch");
+}
+
 }  // namespace internal
 
 template <class T>
@@ -48,19 +58,10 @@ void Cuda<T>::use() const {
 }
 
 template <class T>
-void* Cuda<T>::allocate_bytes(std::size_t bytes) {
-  use();
-  if (bytes == 0) return nullptr;
-  void* data = nullptr;
-  check(cudaMallocAsync(&data, bytes, stream_),
-        "cudaMallocAsync of " + std::to_string(bytes) + " bytes");
-  return data;
-}
-
-template <class T>
 T* Cuda<T>::allocate(std::int64_t count) {
   const std::size_t bytes = internal::bytes_of<T>(count);
-  auto* const data = static_cast<T*>(allocate_bytes(bytes));
+  use();
+  auto* const data = static_cast<T*>(internal::allocate_in(stream_, bytes, device_));
   if (data == nullptr) return nullptr;
   const cudaError_t result = cudaMemsetAsync(data, 0, bytes, stream_);
   if (result != cudaSuccess) deallocate(data);
@@ -125,14 +126,8 @@ void Cuda<T>::copy_from_host(T* device, const T* host, std::int64_t count) {
 template <class T>
 template <class Layer>
 void Cuda<T>::multiply(const Layer& layer) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  internal::check_sizes(Layer::kName, layer.rows(), layer.columns(), layer.depth());
   const internal::ProductKernel<Layer> kernel{layer};
-  if (layer.rows() > kMost || layer.columns() > kMost || layer.depth() > kMost ||
-      kernel.blocks() > kMost) {
-    throw ConfigError(std::string(Layer::kName) + " of " + std::to_string(layer.rows()) + " x " +
-                      std::to_string(layer.columns()) + " x " + std::to_string(layer.depth()) +
-                      " is more than 2^31 - 1 on a CUDA device; take a smaller batch");
-  }
   use();
   check(internal::launch_blocks(kernel, kernel.blocks(), stream_), Layer::kName);
 }
@@ -194,18 +189,13 @@ void Cuda<T>::relu_backward(const T* y, const T* dy, T* dx, std::int64_t count) 
 template <class T>
 void Cuda<T>::softmax_cross_entropy(std::int64_t rows, std::int64_t classes, const T* logits,
                                     const std::int64_t* targets, T* loss, T* gradient) {
+  use();
   const std::size_t bytes = internal::bytes_of<std::int64_t>(rows);
-  auto* const there = static_cast<std::int64_t*>(allocate_bytes(bytes));
-  if (there == nullptr) return;
-  try {
-    staging_.send(there, targets, bytes, stream_);
-    for_each(rows,
-             internal::SoftmaxCrossEntropyRows<T>{rows, classes, logits, there, loss, gradient});
-  } catch (...) {
-    (void)cudaFreeAsync(there, stream_);
-    throw;
-  }
-  check(cudaFreeAsync(there, stream_), "cudaFreeAsync");
+  const internal::Scratch scratch(stream_, bytes, device_);
+  auto* const there = static_cast<std::int64_t*>(scratch.data());
+  staging_.send(there, targets, bytes, stream_);
+  for_each(rows,
+           internal::SoftmaxCrossEntropyRows<T>{rows, classes, logits, there, loss, gradient});
 }
 
 template <class T>

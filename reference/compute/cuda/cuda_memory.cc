@@ -15,6 +15,14 @@ void check_cuda(cudaError_t result, int device, const std::string& call) {
                       cudaGetErrorString(result));
 }
 
+void* allocate_in(cudaStream_t stream, std::size_t bytes, int device) {
+  void* data = nullptr;
+  if (bytes == 0) return data;
+  check_cuda(cudaMallocAsync(&data, bytes, stream), device,
+             "cudaMallocAsync of " + std::to_string(bytes) + " bytes");
+  return data;
+}
+
 PinnedStaging::~PinnedStaging() {
   for (const Slot& slot : slots_) {
     (void)cudaFreeHost(slot.memory);

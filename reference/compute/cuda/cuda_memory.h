@@ -15,6 +15,27 @@ namespace ddproof::internal {
 // is cudaSuccess.
 void check_cuda(cudaError_t result, int device, const std::string& call);
 
+// Memory of the device for what enters the stream from now on. Contents start undefined.
+// Throws ResourceError. 0 bytes: null.
+void* allocate_in(cudaStream_t stream, std::size_t bytes, int device);
+
+// The same for a scope; given back in the stream's order.
+class Scratch {
+ public:
+  Scratch(cudaStream_t stream, std::size_t bytes, int device)
+      : stream_(stream), data_(allocate_in(stream, bytes, device)) {}
+  ~Scratch() {
+    if (data_ != nullptr) (void)cudaFreeAsync(data_, stream_);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  cudaStream_t stream_;
+  void* data_;
+};
+
 // Copies of host memory that are on their way. The memory that held one is used again when it has
 // arrived; so there is as much as was ever under way at once, and nothing waits. It is given back
 // at the end, since CUDA waits for the device then.

@@ -1,0 +1,9 @@
+// Host twins, for the CPU stand-in.
+#include "reference/compute/cuda/fast_cuda_definitions.h"
+
+namespace ddproof {
+
+template class FastCuda<float>;
+template class FastCuda<double>;
+
+}  // namespace ddproof
