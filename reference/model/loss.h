@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -31,11 +32,10 @@ class SoftmaxCrossEntropy {
  public:
   explicit SoftmaxCrossEntropy(CrossEntropyOptions options = {}) : options_(options) {}
 
-  // The reduced loss. Row losses are added in row order. All rows ignored: NaN for the mean and 0
-  // for the sum, as in PyTorch.
+  // Waits for nothing.
   // Requires: logits [rows, classes] with classes >= 1 and as many targets as rows; targets in
   // [0, classes) or equal to ignore_index. Throws ConfigError otherwise, naming the row.
-  T forward(const Tensor<T>& logits, std::span<const std::int64_t> targets) {
+  void forward(const Tensor<T>& logits, std::span<const std::int64_t> targets) {
     check_shapes(logits, targets);
     const std::vector<std::int64_t> checked =
         internal::check_targets(targets, logits.size(1), options_.ignore_index);
@@ -46,9 +46,7 @@ class SoftmaxCrossEntropy {
     internal::ensure_shape(gradient_, device, logits.shape());
     device.softmax_cross_entropy(logits.size(0), logits.size(1), logits.data(), checked.data(),
                                  losses_.data(), gradient_.data());
-    row_losses_.resize(checked.size());
-    device.copy_to_host(row_losses_.data(), losses_.data(), losses_.count());
-    return reduce();
+    row_losses_.reset();
   }
 
   // d loss / d logits of the last forward, times `scale`; valid until the next forward.
@@ -64,8 +62,23 @@ class SoftmaxCrossEntropy {
 
   // Rows of the last forward that were not ignored.
   std::int64_t counted() const { return counted_; }
-  // Each row's loss in the last forward, 0 where ignored.
-  std::span<const T> row_losses() const { return row_losses_; }
+  // Each row's loss in the last forward, 0 where ignored. Waits for the device.
+  std::span<const T> row_losses() {
+    if (!row_losses_) {
+      row_losses_.emplace(static_cast<std::size_t>(losses_.count()));
+      losses_.device().copy_to_host(row_losses_->data(), losses_.data(), losses_.count());
+    }
+    return *row_losses_;
+  }
+  // The reduced loss of the last forward. Row losses are added in row order. All rows ignored: NaN
+  // for the mean and 0 for the sum, as in PyTorch. Waits for the device.
+  T value() {
+    T sum{};
+    for (const T& loss : row_losses()) sum = sum + loss;
+    if (options_.reduction == Reduction::kSum) return sum;
+    if (counted_ == 0) return from_real<T>(std::numeric_limits<double>::quiet_NaN());
+    return sum / from_integer<T>(counted_);
+  }
 
  private:
   static void check_shapes(const Tensor<T>& logits, std::span<const std::int64_t> targets) {
@@ -74,17 +87,9 @@ class SoftmaxCrossEntropy {
     internal::check_input("cross-entropy", logits.shape(), expected);
   }
 
-  T reduce() const {
-    T sum{};
-    for (const T& loss : row_losses_) sum = sum + loss;
-    if (options_.reduction == Reduction::kSum) return sum;
-    if (counted_ == 0) return from_real<T>(std::numeric_limits<double>::quiet_NaN());
-    return sum / from_integer<T>(counted_);
-  }
-
   CrossEntropyOptions options_;
   std::int64_t counted_ = 0;
-  std::vector<T> row_losses_;
+  std::optional<std::vector<T>> row_losses_;  // once they were asked for
   Tensor<T> losses_;
   Tensor<T> gradient_;
   Tensor<T> scaled_gradient_;

@@ -21,9 +21,9 @@ struct MetricSums {
   double accuracy() const;
 };
 
-// Of the batch that `loss` saw last. Row losses are added in row order.
+// Of the batch that `loss` saw last. Row losses are added in row order. Waits for the device.
 template <class T>
-MetricSums metric_sums(const SoftmaxCrossEntropy<T>& loss, const Tensor<T>& logits,
+MetricSums metric_sums(SoftmaxCrossEntropy<T>& loss, const Tensor<T>& logits,
                        std::span<const std::int64_t> labels) {
   MetricSums sums;
   for (const T& row : loss.row_losses()) sums.loss_sum += static_cast<double>(row);

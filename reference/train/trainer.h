@@ -31,7 +31,8 @@ class Trainer {
   }
 
   // Forward, loss (mean over this rank's samples), backward, update. A collective call with a
-  // group. Returns this rank's sums. Errors: those of the model, the loss and the wrapper.
+  // group. Returns this rank's sums, for which it waits when all is queued. Errors: those of the
+  // model, the loss and the wrapper.
   MetricSums step(const Tensor<T>& input, std::span<const std::int64_t> labels) {
     Module<T>& module = ddp_ ? static_cast<Module<T>&>(*ddp_) : model_;
     zero_grad(model_);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/api/error.h"
 #include "reference/compute/cpu.h"
 #include "reference/model/models.h"
 #include "reference/train/state_digest.h"
@@ -66,6 +67,35 @@ TEST(CudaTraining, TheMlpHasTheBitsOfTheCpu) {
 TEST(CudaTraining, TheCnnHasTheBitsOfTheCpu) {
   expect_bits_of_cpu<float>("cnn");
   expect_bits_of_cpu<double>("cnn");
+}
+
+// Whether a step fails when its wait with that number does.
+bool waits_in_a_step(int number) {
+  bool failed = false;
+  const standin::Script script{
+      .call = "cudaStreamSynchronize", .number = number, .code = cudaErrorUnknown};
+  const std::vector<std::string> complaints = complaints_on_cuda(
+      [&] {
+        Cuda<float> cuda(0);
+        const auto model = make_model<float>("cnn", kImage, kClasses, cuda, 3);
+        Sgd<float> sgd(model->parameters(), {.lr = 0.05, .momentum = 0.9});
+        Trainer<float> trainer(*model, sgd, nullptr, {});
+        const Tensor<float> input(cuda, {2, kImage.channels, kImage.height, kImage.width});
+        try {
+          trainer.step(input, std::vector<std::int64_t>{1, 2});
+        } catch (const ResourceError&) {
+          failed = true;
+        }
+      },
+      1, {.scripts = {script}});
+  EXPECT_EQ(complaints, std::vector<std::string>{});
+  return failed;
+}
+
+TEST(CudaTraining, AStepWaitsForItsMetricsAlone) {
+  EXPECT_TRUE(waits_in_a_step(1));  // the losses
+  EXPECT_TRUE(waits_in_a_step(2));  // the logits
+  EXPECT_FALSE(waits_in_a_step(3));
 }
 
 TEST(CudaTraining, InputThatAnotherStreamCopiesIsSeenToBeMissing) {
