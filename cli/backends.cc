@@ -21,6 +21,7 @@ struct Promise {
 };
 constexpr Promise kPromises[] = {
     {"custom_elements", "caller-defined elements", &Capabilities::custom_elements},
+    {"device_buffers", "buffers on a device", &Capabilities::device_buffers},
     {"same_bits_every_run", "same bits in every run", &Capabilities::same_bits_every_run},
     {"same_bits_every_rank", "same bits on every rank", &Capabilities::same_bits_every_rank},
     {"virtual_time", "virtual time", &Capabilities::virtual_time},

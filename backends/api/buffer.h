@@ -5,6 +5,8 @@
 // whose work makes and uses the elements.
 // The memory belongs to the caller and must stay valid, and be left alone, until the Work of the
 // call is done. Values; a Buffer may be copied between threads.
+// A call on device memory takes the data as they are once that is done which is in the stream at
+// the time of the call; work.h says how the result comes back to the stream.
 #pragma once
 
 #include <cstddef>

@@ -2,8 +2,10 @@
 // compares between ranks, and what traces and verdicts print.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "backends/api/buffer.h"
@@ -55,6 +57,11 @@ struct Call {
   CallSite site;
   Duration timeout = kForever;
   std::uint64_t sequence = 0;  // 1, 2, ... per group; one count for collectives, one for send/recv
+  // Of a call on device memory: the point in its stream up to which it waits for the data. The
+  // backend's own type, made by ProcessGroup::prepare().
+  std::shared_ptr<const void> ready;
+  // The next call is of the same coalesce(): a backend may execute both together.
+  bool more_follow = false;
   // Set by a decorator on calls that it makes for another one: messages then speak of that one.
   std::shared_ptr<const Call> on_behalf_of;
 
@@ -62,6 +69,17 @@ struct Call {
   // it reads the same on every rank that makes the same call: it shows the buffer whose size does
   // not depend on the rank's role.
   std::string describe() const;
+
+  // That of the buffers that are not empty; null: they are in host memory.
+  void* stream() const {
+    if (input.count() > 0) return input.stream();
+    return output.count() > 0 ? output.stream() : nullptr;
+  }
 };
+
+// Of the calls of one coalesce().
+inline bool are_on_device(std::span<const Call* const> calls) {
+  return std::ranges::any_of(calls, [](const Call* call) { return call->stream() != nullptr; });
+}
 
 }  // namespace ddproof

@@ -19,6 +19,7 @@ struct Capabilities {
   std::vector<DType> dtypes;          // without kCustom
   std::vector<ReduceOp> reduce_ops;   // for every dtype in `dtypes`
   bool custom_elements = false;       // caller-defined elements, with kSum
+  bool device_buffers = false;        // buffers in device memory, beside those in host memory
   bool same_bits_every_run = false;   // same inputs, same world size: same bytes
   bool same_bits_every_rank = false;  // all ranks of one all_reduce hold the same bytes
   bool virtual_time = false;          // the clock is simulated

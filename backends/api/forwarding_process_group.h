@@ -25,6 +25,7 @@ class ForwardingProcessGroup : public ProcessGroup {
     return inner_.split(color, key, site);
   }
   void abort() override { inner_.abort(); }
+  void prepare(Call& call) override { inner_.prepare(call); }
   WorkPtr submit(Call&& call) override { return inner_.submit(std::move(call)); }
 
  protected:

@@ -20,6 +20,7 @@ class CallChecker {
       throw CommError(CommErrorKind::kUnsupported,
                       prefix() + "not supported by this backend; `ddproof backends` lists what is");
     }
+    check_memory();
   }
 
  private:
@@ -69,6 +70,18 @@ class CallChecker {
     }
   }
 
+  void check_memory() const {
+    if (call_.input.count() > 0 && call_.output.count() > 0 &&
+        call_.input.stream() != call_.output.stream()) {
+      refuse("in and out are of two streams, or only one of them is in device memory; give both " +
+             std::string("the stream that uses them"));
+    }
+    if (call_.stream() != nullptr && !group_.capabilities().device_buffers) {
+      throw CommError(CommErrorKind::kUnsupported,
+                      prefix() + "this backend takes no device memory; copy it to host memory");
+    }
+  }
+
   // whole.count must be size * part.count, of one type.
   void require_parts(const ConstBuffer& whole, const ConstBuffer& part) const {
     if (!(whole.type() == part.type())) {
@@ -96,7 +109,33 @@ class CallChecker {
   const Call& call_;
 };
 
+// The Work of a call within coalesce(), which is submitted when that ends.
+class LaterWork final : public Work {
+ public:
+  explicit LaterWork(std::string what) : what_(std::move(what)) {}
+  void begin(WorkPtr work) { work_ = std::move(work); }
+
+  bool is_completed() override { return work_ && work_->is_completed(); }
+  void wait(Duration timeout) override {
+    if (!work_) {
+      throw ConfigError(what_ + ": waited for within coalesce(), which has not submitted it; " +
+                        "wait once coalesce() has returned");
+    }
+    work_->wait(timeout);
+  }
+  std::exception_ptr error() override { return work_ ? work_->error() : nullptr; }
+
+ private:
+  std::string what_;
+  WorkPtr work_;
+};
+
 }  // namespace
+
+struct ProcessGroup::Coalesced {
+  Call call;
+  std::shared_ptr<LaterWork> work;
+};
 
 ProcessGroup::ProcessGroup(int rank, int size, Duration default_timeout, std::string name)
     : rank_(rank), size_(size), default_timeout_(default_timeout), name_(std::move(name)) {
@@ -121,8 +160,47 @@ WorkPtr ProcessGroup::check_and_submit(Call&& call, const CallOptions& options, 
   std::uint64_t& count = is_point_to_point(call.op) ? point_to_point_count_ : collective_count_;
   call.sequence = count + 1;
   CallChecker(*this, call).check();
+  if (coalesced_ != nullptr) require_fitting(call);
+  prepare(call);
   ++count;  // a refused call was never made
-  return submit(std::move(call));
+  if (coalesced_ == nullptr) return submit(std::move(call));
+  const auto work = std::make_shared<LaterWork>(who() + " " + call.describe());
+  coalesced_->push_back({std::move(call), work});
+  return work;
+}
+
+void ProcessGroup::require_fitting(const Call& call) const {
+  const std::string what = who() + " " + call.describe() + ": ";
+  if (call.op == Op::kBarrier || call.op == Op::kMonitoredBarrier) {
+    throw ConfigError(what + "a barrier within coalesce(); make it before or after");
+  }
+  const auto has_elements = [](const Call& c) { return c.input.count() + c.output.count() > 0; };
+  for (const Coalesced& other : *coalesced_) {
+    if (!has_elements(call) || !has_elements(other.call)) continue;
+    if ((call.stream() == nullptr) == (other.call.stream() == nullptr)) continue;
+    throw ConfigError(what + "coalesce() has calls on device memory and on host memory; make two");
+  }
+}
+
+void ProcessGroup::coalesce(const std::function<void()>& calls) {
+  if (coalesced_ != nullptr) throw ConfigError(who() + " coalesce within coalesce; make one of it");
+  std::vector<Coalesced> made;
+  const std::uint64_t collectives = collective_count_;
+  const std::uint64_t messages = point_to_point_count_;
+  coalesced_ = &made;
+  try {
+    calls();
+  } catch (...) {
+    coalesced_ = nullptr;
+    collective_count_ = collectives;
+    point_to_point_count_ = messages;
+    throw;
+  }
+  coalesced_ = nullptr;
+  for (Coalesced& each : made) {
+    each.call.more_follow = &each != &made.back();
+    each.work->begin(submit(std::move(each.call)));
+  }
 }
 
 WorkPtr ProcessGroup::all_reduce(Buffer data, ReduceOp op, const CallOptions& options,

@@ -19,11 +19,15 @@
 //            kPeerLost on others.
 //   Threads  One ProcessGroup belongs to one rank. Calls come from one task at a time.
 //   Async    Each method returns at once; the result is there when Work::wait() returns. Calls on
-//            one group run one by one in the order they were made, whatever other groups do.
+//            one group run one by one in the order they were made, whatever other groups do. Calls
+//            on device memory run in the device's queues (work.h says what then holds): later calls
+//            need not wait for them to end, and a failure may be found after wait() has returned.
+//            It is told by the next call and by Work::error().
 //   Bits     All ranks hold the same bytes after all_reduce, where the capability says so.
 //
 // Errors common to all methods, thrown by the call itself, before anything is sent:
-//   ConfigError            root or peer outside the group, sizes that do not fit, holes in a view
+//   ConfigError            root or peer outside the group, sizes that do not fit, holes in a view,
+//                          memory that is not the device's
 //   CommError{kUnsupported} capabilities() excludes the call
 // Errors that come from Work::wait():
 //   CommError{kTimeout, kPeerLost, kMismatch, kAborted, kDeadlock}; the text names this rank, the
@@ -31,9 +35,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backends/api/buffer.h"
 #include "backends/api/call.h"
@@ -105,6 +111,14 @@ class ProcessGroup {
   WorkPtr monitored_barrier(bool wait_all_ranks = false, const CallOptions& options = {},
                             CallSite site = CallSite::current());
 
+  // The calls that `calls` makes on this group are submitted together once it returns, for a
+  // backend to make one of them that ends as a whole (NCCL: one group); others run one after
+  // another, so sends and receives are to be in an order that allows it. Each of the calls returns
+  // its Work as ever, which may be waited for once coalesce() has returned. Requires: no barrier,
+  // no split and no coalesce() inside; buffers are all in device memory or none (ConfigError). When
+  // `calls` throws, that comes out and none of them is made.
+  void coalesce(const std::function<void()>& calls);
+
   // Divides the group: ranks with one color form a group, ordered by (key, rank). A negative color
   // joins none and gets null. A collective call, synchronous. The new group must not outlive this.
   virtual std::unique_ptr<ProcessGroup> split(int color, int key,
@@ -115,6 +129,10 @@ class ProcessGroup {
   // store, if it has one, has taken the news; when it does not answer, after half a second.
   // Idempotent.
   virtual void abort() = 0;
+
+  // Notes, in the caller's task, what has to be known at the time of a call on device memory: for
+  // decorators, not for users. Throws ConfigError.
+  virtual void prepare(Call& call) { (void)call; }
 
   // Executes a call that was checked already: for decorators, not for users. By reference, because
   // a Call takes half a kilobyte of a rank's stack.
@@ -129,7 +147,9 @@ class ProcessGroup {
   std::string name_next_part(int color);
 
  private:
+  struct Coalesced;
   WorkPtr check_and_submit(Call&& call, const CallOptions& options, CallSite site);
+  void require_fitting(const Call& call) const;
 
   int rank_;
   int size_;
@@ -138,6 +158,7 @@ class ProcessGroup {
   int split_count_ = 0;
   std::uint64_t collective_count_ = 0;
   std::uint64_t point_to_point_count_ = 0;
+  std::vector<Coalesced>* coalesced_ = nullptr;  // within coalesce(): its calls
 };
 
 }  // namespace ddproof

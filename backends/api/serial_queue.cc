@@ -27,12 +27,42 @@ class SerialQueue::Job final : public Work {
 
   bool is_completed() override {
     state_->runtime.now();  // programs poll this: the clock, unlike the lock, may end a dead rank
-    MonitorLock lock(*state_->monitor);
-    return done_;
+    return is_done() && (!rest_ || rest_->is_completed());
   }
 
   void wait(Duration timeout) override {
     const TimePoint deadline = deadline_after(state_->runtime.now(), timeout);
+    await(deadline);
+    if (error_) std::rethrow_exception(error_);
+    if (rest_) rest_->wait(time_left(state_->runtime.now(), deadline));
+  }
+
+  std::exception_ptr error() override {
+    if (!is_done()) return nullptr;
+    return rest_ ? rest_->error() : error_;
+  }
+
+  // The queue's task calls these; finish() under the monitor's lock.
+  const Call& call() const { return call_; }
+  void begin(const ProcessGroup& group) const {
+    const int meeting = is_point_to_point(call_.op) ? 0 : group.size();
+    state_->runtime.begin_operation(what_, call_.site, meeting);
+  }
+  void finish(WorkPtr rest, std::exception_ptr error) {
+    rest_ = std::move(rest);
+    error_ = std::move(error);
+    done_ = true;
+    state_->monitor->notify_all();
+  }
+
+ private:
+  // Once it is, nothing here changes any more.
+  bool is_done() {
+    MonitorLock lock(*state_->monitor);
+    return done_;
+  }
+
+  void await(TimePoint deadline) {
     MonitorLock lock(*state_->monitor);
     while (!done_) {
       if (!state_->monitor->wait(deadline, {.what = what_, .site = call_.site, .is_local = true}) &&
@@ -42,40 +72,31 @@ class SerialQueue::Job final : public Work {
                             ": still running when the caller's wait ended; wait longer or abort");
       }
     }
-    if (error_) std::rethrow_exception(error_);
   }
 
-  std::exception_ptr error() override {
-    MonitorLock lock(*state_->monitor);
-    return error_;
-  }
-
-  // The queue's task calls these; finish() under the monitor's lock.
-  void run(const ProcessGroup& group, const std::function<void(const Call&)>& execute) {
-    const int meeting = is_point_to_point(call_.op) ? 0 : group.size();
-    state_->runtime.begin_operation(what_, call_.site, meeting);
-    execute(call_);
-  }
-  void finish(std::exception_ptr error) {
-    error_ = std::move(error);
-    done_ = true;
-    state_->monitor->notify_all();
-  }
-
- private:
   std::shared_ptr<State> state_;
   Call call_;
   std::string what_;
   bool done_ = false;
+  WorkPtr rest_;
   std::exception_ptr error_;
 };
 
 SerialQueue::SerialQueue(Runtime& runtime, std::string name, const ProcessGroup& group,
-                         std::function<void(const Call&)> execute)
+                         Execute execute)
+    : SerialQueue(runtime, std::move(name), group, std::move(execute), nullptr) {}
+
+SerialQueue::SerialQueue(Runtime& runtime, std::string name, const ProcessGroup& group,
+                         ExecuteTogether execute)
+    : SerialQueue(runtime, std::move(name), group, nullptr, std::move(execute)) {}
+
+SerialQueue::SerialQueue(Runtime& runtime, std::string name, const ProcessGroup& group,
+                         Execute one_by_one, ExecuteTogether together)
     : runtime_(runtime),
       name_(std::move(name)),
       group_(group),
-      execute_(std::move(execute)),
+      one_by_one_(std::move(one_by_one)),
+      together_(std::move(together)),
       state_(std::make_shared<State>(runtime)) {}
 
 SerialQueue::~SerialQueue() {
@@ -107,27 +128,47 @@ void SerialQueue::fail_all(std::exception_ptr error) {
 
 void SerialQueue::run() {
   State& state = *state_;
+  Jobs jobs;
   MonitorLock lock(*state.monitor);
   while (true) {
     while (state.jobs.empty() && !state.closing) {
       state.monitor->wait(kForever, {.what = "idle", .idle = true, .is_local = true});
     }
     if (state.jobs.empty()) return;
-    const std::shared_ptr<Job> job = std::move(state.jobs.front());
+    jobs.push_back(std::move(state.jobs.front()));
     state.jobs.pop_front();
-    std::exception_ptr error = state.failed;
-    if (!error) {
-      state.monitor->unlock();
-      try {
-        job->run(group_, execute_);
-      } catch (...) {
-        error = std::current_exception();
-      }
-      state.monitor->lock();
-      if (error && !state.failed) state.failed = error;
-    }
-    job->finish(std::move(error));
+    if (together_ && jobs.back()->call().more_follow) continue;
+    run(jobs);
+    jobs.clear();
   }
+}
+
+void SerialQueue::run(const Jobs& jobs) {
+  State& state = *state_;
+  WorkPtr rest;
+  std::exception_ptr error = state.failed;
+  if (!error) {
+    state.monitor->unlock();
+    try {
+      rest = execute(jobs);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    state.monitor->lock();
+    if (error && !state.failed) state.failed = error;
+  }
+  for (const auto& job : jobs) job->finish(rest, error);
+}
+
+WorkPtr SerialQueue::execute(const Jobs& jobs) {
+  jobs.front()->begin(group_);
+  if (one_by_one_) {
+    one_by_one_(jobs.front()->call());
+    return nullptr;
+  }
+  std::vector<const Call*> calls;
+  for (const auto& job : jobs) calls.push_back(&job->call());
+  return together_(calls);
 }
 
 }  // namespace ddproof

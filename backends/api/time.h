@@ -16,4 +16,10 @@ constexpr TimePoint deadline_after(TimePoint now, Duration timeout) {
   return timeout > kForever - now ? kForever : now + timeout;
 }
 
+// What is left until `deadline`; at least a nanosecond, since zero may mean another time.
+constexpr Duration time_left(TimePoint now, TimePoint deadline) {
+  if (deadline == kForever) return kForever;
+  return deadline > now ? deadline - now : Duration(1);
+}
+
 }  // namespace ddproof

@@ -11,12 +11,6 @@
 namespace ddproof {
 namespace {
 
-// The part of a call's timeout that is left; at least a nanosecond, since zero would mean another.
-Duration remaining(const Runtime& runtime, TimePoint deadline) {
-  if (deadline == kForever) return kForever;
-  return std::max(deadline - runtime.now(), Duration(1));
-}
-
 // A rank that does not come to a monitored barrier is missed by the comparison already. Says it in
 // the monitored barrier's way: the first missing rank, or all on request.
 [[noreturn]] void rethrow_as_missing(const ProcessGroup& group, const Call& call,
@@ -37,7 +31,7 @@ CheckedProcessGroup::CheckedProcessGroup(ProcessGroup& inner, Runtime& runtime)
       runtime_(runtime),
       uncaught_at_start_(std::uncaught_exceptions()),
       queue_(runtime, std::string(inner.backend_name()) + " checks", *this,
-             [this](const Call& call) { execute(call); }) {}
+             [this](std::span<const Call* const> calls) { return execute(calls); }) {}
 
 CheckedProcessGroup::CheckedProcessGroup(std::unique_ptr<ProcessGroup> inner, Runtime& runtime)
     : CheckedProcessGroup(*inner, runtime) {
@@ -53,21 +47,29 @@ WorkPtr CheckedProcessGroup::submit(Call&& call) {
   return queue_.submit(std::move(call));
 }
 
-void CheckedProcessGroup::execute(const Call& call) {
-  const TimePoint deadline = deadline_after(runtime_.now(), call.timeout);
-  if (is_point_to_point(call.op)) {
-    compare_with_peer(inner_, call, call.timeout);
-  } else {
-    try {
-      compare_collective(inner_, call, call.timeout);
-    } catch (const CommError& error) {
-      if (call.op != Op::kMonitoredBarrier) throw;
-      rethrow_as_missing(*this, call, error);
-    }
+WorkPtr CheckedProcessGroup::execute(std::span<const Call* const> calls) {
+  const TimePoint begin = runtime_.now();
+  for (const Call* call : calls) compare(*call);
+  WorkPtr last;
+  for (const Call* call : calls) {
+    Call allowed = *call;
+    allowed.timeout = time_left(runtime_.now(), deadline_after(begin, call->timeout));
+    last = inner_.submit(std::move(allowed));  // which fails when one before it has
   }
-  Call allowed = call;
-  allowed.timeout = remaining(runtime_, deadline);
-  inner_.submit(std::move(allowed))->wait();
+  // On a device it goes on by itself, and the caller's wait() is the one that its stream needs.
+  if (are_on_device(calls)) return last;
+  last->wait();
+  return nullptr;
+}
+
+void CheckedProcessGroup::compare(const Call& call) {
+  if (is_point_to_point(call.op)) return compare_with_peer(inner_, call, call.timeout);
+  try {
+    compare_collective(inner_, call, call.timeout);
+  } catch (const CommError& error) {
+    if (call.op != Op::kMonitoredBarrier) throw;
+    rethrow_as_missing(*this, call, error);
+  }
 }
 
 std::unique_ptr<ProcessGroup> CheckedProcessGroup::split(int color, int key, CallSite site) {

@@ -1,16 +1,19 @@
 // A ProcessGroup that compares, before any data moves, what every rank is about to call: the rule
 // D2 of SEMANTICS.md. Wraps any other group.
+// The calls of a coalesce() are all compared before the first of them is made.
 //
 // How: the text of Call::describe() is the fingerprint; its digest goes through one small
 // all_reduce(max) of {digest, ~digest}. Only when that shows a difference are the texts gathered,
 // and every rank throws the same CommError{kMismatch}. send and recv compare count, type, tag and
 // label with their peer alone, on a tag of their own.
 // Cost: one all_reduce of 16 bytes per collective, one message of 256 bytes each way per send/recv.
-// Invariants: calls run one after another in a task of this group; after a failure none runs.
+// Invariants: calls run one after another in a task of this group, and those on device memory are
+// then left to the device; after a failure none runs.
 // Threads: as ProcessGroup.
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "backends/api/forwarding_process_group.h"
 #include "backends/api/runtime.h"
@@ -31,7 +34,8 @@ class CheckedProcessGroup final : public ForwardingProcessGroup {
   WorkPtr submit(Call&& call) override;
 
  private:
-  void execute(const Call& call);
+  WorkPtr execute(std::span<const Call* const> calls);
+  void compare(const Call& call);
 
   std::unique_ptr<ProcessGroup> owned_;  // null when borrowed
   Runtime& runtime_;

@@ -90,6 +90,31 @@ TEST_P(Calls, SizesBeyond32BitsStayExact) {
   });
 }
 
+// The streams are never used: the calls are refused for them.
+TEST_P(Calls, DeviceMemoryIsRefusedWhereNoDeviceIs) {
+  run(1, [](RankContext& rank) {
+    if (rank.group.capabilities().device_buffers) return;
+    std::vector<float> data(4);
+    const Buffer on_device(data.data(), DType::kFloat32, Layout(4), &rank);
+    const CommError error = comm_error_of([&] { rank.group.all_reduce(on_device); });
+    EXPECT_EQ(error.kind(), CommErrorKind::kUnsupported);
+    EXPECT_NE(std::string(error.what()).find("takes no device memory"), std::string::npos);
+    const Buffer empty(nullptr, DType::kFloat32, Layout(0), &rank);
+    rank.group.all_reduce(empty)->wait();
+  });
+}
+
+TEST_P(Calls, BuffersOfTwoStreamsAreRefused) {
+  run(1, [](RankContext& rank) {
+    std::vector<float> in(4), out(4);
+    const Buffer on_device(out.data(), DType::kFloat32, Layout(4), &rank);
+    EXPECT_NE(
+        refusal_of([&] { rank.group.all_gather(buffer(in), on_device); }).find("of two streams"),
+        std::string::npos);
+    rank.group.barrier()->wait();
+  });
+}
+
 TEST_P(Calls, ManyCallsMayBeInFlightAndAreWaitedForInAnyOrder) {
   run(world_sizes().back(), [](RankContext& rank) {
     constexpr int kCalls = 12;
