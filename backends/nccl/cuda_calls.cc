@@ -24,8 +24,12 @@ Event::Event() {
 
 Event::~Event() { (void)cudaEventDestroy(event_); }
 
-void Event::record(const Stream& stream) {
-  check_cuda(cudaEventRecord(event_, stream.get()), "cudaEventRecord");
+void Event::record(cudaStream_t stream) {
+  check_cuda(cudaEventRecord(event_, stream), "cudaEventRecord");
+}
+
+void Event::hold_back(cudaStream_t stream) const {
+  check_cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
 }
 
 bool Event::is_done() const {
@@ -49,6 +53,29 @@ void DeviceMemory::release() noexcept {
   if (data_ != nullptr) (void)cudaFreeAsync(data_, stream_.get());
   data_ = nullptr;
   bytes_ = 0;
+}
+
+namespace {
+
+std::string mine(int device) { return ", this rank's device is " + std::to_string(device); }
+
+}  // namespace
+
+std::string why_not_on(int device, const void* memory) {
+  cudaPointerAttributes known{};
+  check_cuda(cudaPointerGetAttributes(&known, memory), "cudaPointerGetAttributes");
+  const bool is_on_device =
+      known.type == cudaMemoryTypeDevice || known.type == cudaMemoryTypeManaged;
+  if (!is_on_device) return "it has a stream, but is not in device memory" + mine(device);
+  if (known.device == device) return "";
+  return "it is memory of device " + std::to_string(known.device) + mine(device);
+}
+
+std::string why_not_on(int device, cudaStream_t stream) {
+  int of = -1;
+  check_cuda(cudaStreamGetDevice(stream, &of), "cudaStreamGetDevice");
+  if (of == device) return "";
+  return "its stream is of device " + std::to_string(of) + mine(device);
 }
 
 int count_devices() {

@@ -48,7 +48,10 @@ class Event {
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
-  void record(const Stream& stream);
+  // Requires: the stream is of its device.
+  void record(cudaStream_t stream);
+  // What enters `stream` from now on begins when all is done that was before the record.
+  void hold_back(cudaStream_t stream) const;
   // Whether all that was in the stream when it was recorded is done. Throws LibraryError.
   bool is_done() const;
 
@@ -78,6 +81,10 @@ class DeviceMemory {
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
 };
+
+// Why `device` cannot work on the memory, or with the stream; empty: it can. Throws LibraryError.
+std::string why_not_on(int device, const void* memory);
+std::string why_not_on(int device, cudaStream_t stream);
 
 // How many devices this process sees. Throws LibraryError also when there is no driver.
 int count_devices();

@@ -61,6 +61,11 @@ void require_own_devices(const NcclWorld& world, const StoreGroup& group) {
   }
 }
 
+// A call that has found out by itself why it fails.
+struct FoundOut {
+  Finding finding;
+};
+
 }  // namespace
 
 std::unique_ptr<NcclLink> NcclLink::connect(const NcclWorld& world, const StoreGroup& group,
@@ -97,7 +102,7 @@ void NcclLink::make_communicator(Duration timeout) {
   }
   const Patience patience(world_.runtime, timeout, [this] { return closed_.load(); });
   use_device(world_.device);
-  device_.emplace(*world_.pinned);
+  device_.emplace(world_.runtime, *world_.pinned);
   const std::string id_key = group_.prefix + "/id";
   if (group_.rank == 0) world_.store.set(id_key, to_hex(make_unique_id()));
   if (const Awaited awaited = await_key(world_, group_, id_key, timeout);
@@ -110,7 +115,10 @@ void NcclLink::make_communicator(Duration timeout) {
 }
 
 NcclLink::NcclLink(const NcclWorld& world, const StoreGroup& group)
-    : world_(world), group_(group), made_by_leavers_(group.world_ranks.size()) {
+    : world_(world),
+      group_(group),
+      failing_(world.runtime.make_monitor()),
+      made_by_leavers_(group.world_ranks.size()) {
   for (auto& made : made_by_leavers_) made = kStays;
 }
 
@@ -119,13 +127,16 @@ void NcclLink::note_left(int rank) {
   made_by_leavers_[static_cast<std::size_t>(rank)] = made ? std::stoull(*made) : 0;
 }
 
-bool NcclLink::is_hopeless(const Call& call) const {
+bool NcclLink::is_hopeless(std::uint64_t collectives, const std::vector<int>& peers) const {
   if (closed_) return true;
-  if (is_point_to_point(call.op)) {
-    return made_by_leavers_[static_cast<std::size_t>(call.peer)] != kStays;
+  const auto made = [this](int rank) -> std::uint64_t {
+    return made_by_leavers_[static_cast<std::size_t>(rank)];
+  };
+  for (const int peer : peers) {
+    if (made(peer) != kStays) return true;
   }
   return std::ranges::any_of(made_by_leavers_,
-                             [this](const auto& made) { return made < collectives_; });
+                             [collectives](const auto& of_one) { return of_one < collectives; });
 }
 
 NcclLink::~NcclLink() {
@@ -144,29 +155,51 @@ NcclLink::~NcclLink() {
   say_goodbye(world_, group_);
 }
 
-std::optional<Finding> NcclLink::run(const Call& call) {
-  if (!is_point_to_point(call.op)) ++collectives_;
-  try {
-    const Patience patience(world_.runtime, call.timeout, [&] { return is_hopeless(call); });
-    if (call.op == Op::kMonitoredBarrier) {
-      auto missing = monitored_barrier(world_, group_, call, ++monitored_barriers_, patience);
-      if (!missing) return std::nullopt;
-      return agree_on(*missing);
+std::unique_ptr<Launch> NcclLink::launch(std::span<const Call* const> calls) {
+  Duration timeout = kForever;
+  std::uint64_t collectives = 0;
+  std::vector<int> peers;
+  for (const Call* call : calls) {
+    timeout = std::min(timeout, call->timeout);
+    if (is_point_to_point(call->op)) {
+      peers.push_back(call->peer);
+    } else {
+      collectives = ++collectives_;
     }
-    if (is_hopeless(call)) throw Interrupted{false, "others are gone"};
-    use_device(world_.device);
-    nccl::run({*device_, call, patience, group_.rank, group_.size()});
-    return std::nullopt;
-  } catch (...) {
-    return explain_failure(call.timeout);
   }
+  const Patience patience(world_.runtime, timeout,
+                          [this, collectives, peers] { return is_hopeless(collectives, peers); });
+  patience.check(to_string(calls.front()->op));
+  use_device(world_.device);
+  return std::make_unique<Launch>(*device_, calls, patience, group_.rank, group_.size());
+}
+
+void NcclLink::monitored_barrier(const Call& call) {
+  const std::uint64_t collectives = ++collectives_;
+  const Patience patience(world_.runtime, call.timeout,
+                          [this, collectives] { return is_hopeless(collectives, {}); });
+  patience.check(to_string(call.op));
+  auto missing = nccl::monitored_barrier(world_, group_, call, ++monitored_barriers_, patience);
+  if (missing) throw FoundOut{*std::move(missing)};
 }
 
 Finding NcclLink::explain_failure(Duration timeout) {
+  close();
+  MonitorLock lock(*failing_);
+  if (!found_) found_ = find_out(timeout);
+  return *found_;
+}
+
+void NcclLink::end_on_device() noexcept {
+  if (device_) device_->communicator.abort();
+}
+
+Finding NcclLink::find_out(Duration timeout) {
   try {
     throw;
+  } catch (const FoundOut& found) {
+    return agree_on(found.finding);
   } catch (const Interrupted& interrupted) {
-    close();
     if (interrupted.timed_out) {
       if (const auto finding = unequal_ids()) return agree_on(*finding);
     }
@@ -174,7 +207,6 @@ Finding NcclLink::explain_failure(Duration timeout) {
   } catch (const Mismatch& error) {
     return agree_on({CommErrorKind::kMismatch, {}, error.what()});
   } catch (const CommError&) {  // of the store, or the simulator's verdict
-    close();
     throw;
   } catch (const std::exception& error) {
     return agree_on(rank_is_lost(group_.rank, error.what()));
@@ -182,7 +214,6 @@ Finding NcclLink::explain_failure(Duration timeout) {
 }
 
 Finding NcclLink::agree_on(const Finding& mine) {
-  close();
   Inquest inquest(world_, group_);
   inquest.publish(mine);
   return inquest.explain({false, mine.what, Duration::zero()});

@@ -2,21 +2,22 @@
 // device, and the communicator between them.
 //
 // Invariant: when a rank of the group dies, or its ranks agree on a verdict, every wait of this
-// rank ends (LossWatch closes the link), whatever NCCL notices by itself. Threads: run() and the
-// destructor from one task at a time; close() from any.
+// rank ends (LossWatch closes the link), whatever NCCL notices by itself. Threads: launch(),
+// monitored_barrier() and the destructor from one task at a time; the others from any.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "backends/membership/finding.h"
 #include "backends/membership/loss_watch.h"
 #include "backends/membership/store_group.h"
-#include "backends/nccl/operations.h"
+#include "backends/nccl/launch.h"
 
 namespace ddproof::nccl {
 
@@ -41,8 +42,17 @@ class NcclLink {
   const StoreGroup& group() const { return group_; }
   const NcclWorld& world() const { return world_; }
 
-  // Executes the call. What went wrong, if anything; the link is closed then.
-  std::optional<Finding> run(const Call& call);
+  // Puts the calls, of one coalesce(), into the device's queues. They must not outlive the link.
+  std::unique_ptr<Launch> launch(std::span<const Call* const> calls);
+  // Returns when all have come.
+  void monitored_barrier(const Call& call);
+  // What the exception means that is being handled, and one of the above or a Launch has thrown:
+  // the same on every live rank. The link is closed then. Throws CommError that are not its own: of
+  // the store, or the simulator's verdict.
+  Finding explain_failure(Duration timeout);
+  // Ends what the device runs of this group, and would else run for ever: the communicator is
+  // aborted. Idempotent.
+  void end_on_device() noexcept;
 
   // Ends this rank's waits, now and later. Never blocks, never throws.
   void close() noexcept { closed_ = true; }
@@ -53,16 +63,18 @@ class NcclLink {
   NcclLink(const NcclWorld& world, const StoreGroup& group);
   void make_communicator(Duration timeout);
   void note_left(int rank);
-  // Whether a call waits for a rank that has left without making it.
-  bool is_hopeless(const Call& call) const;
-  // What an exception that is being handled means; the same on every live rank.
-  Finding explain_failure(Duration timeout);
+  // Whether somebody has left without making the first `collectives`, or is one of `peers` and has
+  // left.
+  bool is_hopeless(std::uint64_t collectives, const std::vector<int>& peers) const;
+  Finding find_out(Duration timeout);
   Finding agree_on(const Finding& mine);
   std::optional<Finding> unequal_ids();
 
   NcclWorld world_;
   StoreGroup group_;
   std::atomic<bool> closed_ = false;
+  std::unique_ptr<Monitor> failing_;  // guards found_: one task finds out, others wait for it
+  std::optional<Finding> found_;
   std::uint64_t monitored_barriers_ = 0;
   std::uint64_t collectives_ = 0;  // begun, the same on all ranks
   // How many a rank had made when it left in peace; kStays for those who have not.

@@ -26,6 +26,7 @@ Capabilities nccl_capabilities() {
                 {Op::kMonitoredBarrier, "a key of the store per rank, and a verdict back"}};
   result.dtypes = every_dtype();
   result.reduce_ops = every_reduce_op();
+  result.device_buffers = true;
   result.same_bits_every_rank = true;
   return result;
 }
@@ -39,7 +40,10 @@ NcclProcessGroup::NcclProcessGroup(std::unique_ptr<nccl::NcclLink> link, Runtime
       runtime_(runtime),
       capabilities_(std::move(capabilities)),
       uncaught_at_start_(std::uncaught_exceptions()),
-      queue_(runtime, "nccl calls", *this, [this](const Call& call) { execute(call); }) {}
+      in_flight_(runtime, {.error_of = [this](const Call& call) { return failure_of(call); },
+                           .end = [this] { link_->end_on_device(); }}),
+      queue_(runtime, "nccl calls", *this,
+             [this](std::span<const Call* const> calls) { return execute(calls); }) {}
 
 NcclProcessGroup::~NcclProcessGroup() {
   // Nobody will wait for the pending calls any more, and their peers may be gone.
@@ -48,13 +52,57 @@ NcclProcessGroup::~NcclProcessGroup() {
 
 WorkPtr NcclProcessGroup::submit(Call&& call) { return queue_.submit(std::move(call)); }
 
-void NcclProcessGroup::execute(const Call& call) {
-  const std::optional<Finding> finding = link_->run(call);
-  if (!finding) return;
-  if (aborted_) {
-    throw comm_error(*this, call, aborted_here());
+void NcclProcessGroup::prepare(Call& call) {
+  if (call.stream() == nullptr) return;
+  const int device = link_->world().device;
+  const auto require = [&](const char* which, const std::string& wrong) {
+    if (!wrong.empty()) {
+      throw ConfigError(who() + " " + call.describe() + ": the buffer \"" + which + "\": " + wrong);
+    }
+  };
+  const auto stream = static_cast<cudaStream_t>(call.stream());
+  try {
+    const char* const first = call.input.count() > 0 ? "in" : "out";
+    require(first, nccl::why_not_on(device, stream));
+    if (call.input.count() > 0) require("in", nccl::why_not_on(device, call.input.data()));
+    if (call.output.count() > 0) require("out", nccl::why_not_on(device, call.output.data()));
+    nccl::use_device(device);
+    const auto ready = std::make_shared<nccl::Event>();
+    ready->record(stream);
+    call.ready = ready;
+  } catch (const nccl::LibraryError&) {
+    std::rethrow_exception(failure_of(call));
   }
-  throw comm_error(*this, call, *finding);
+}
+
+WorkPtr NcclProcessGroup::execute(std::span<const Call* const> calls) {
+  const Call& first = *calls.front();
+  try {
+    if (first.op == Op::kMonitoredBarrier) {
+      link_->monitored_barrier(first);
+      return nullptr;
+    }
+    auto launch = link_->launch(calls);
+    if (are_on_device(calls)) {
+      return in_flight_.add(first, std::move(launch), link_->world().device);
+    }
+    launch->await();
+    launch->deliver();
+    return nullptr;
+  } catch (...) {
+    const std::exception_ptr error = failure_of(first);
+    in_flight_.fail_all(std::current_exception());
+    std::rethrow_exception(error);
+  }
+}
+
+std::exception_ptr NcclProcessGroup::failure_of(const Call& call) {
+  try {
+    const Finding finding = link_->explain_failure(call.timeout);
+    return std::make_exception_ptr(comm_error(*this, call, aborted_ ? aborted_here() : finding));
+  } catch (...) {
+    return std::current_exception();
+  }
 }
 
 void NcclProcessGroup::abort() { leave("it called abort"); }

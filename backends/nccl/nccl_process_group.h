@@ -1,21 +1,26 @@
-// A ProcessGroup over NCCL: buffers in host memory, staged through the rank's CUDA device.
+// A ProcessGroup over NCCL: buffers in the memory of the rank's CUDA device, or in host memory and
+// staged through the device.
 //
-// Invariants: calls run one after another in one task of the Runtime. No wait is inside CUDA or
-// NCCL: the task asks for events and asynchronous errors through the Runtime, until the call's
-// deadline. A call that fails closes the group, its communicator is aborted, and the ranks agree at
-// the store on what it was. Not the same bits in every run: NCCL chooses its algorithm by size,
-// topology and environment.
-// Threads: as ProcessGroup; abort() from any task.
+// Invariants: one task of the Runtime puts the calls into the device's queues, in their order, and
+// stays with those on host memory until they are done; another one watches the others
+// (in_flight.h). No wait is inside CUDA or NCCL: the tasks ask for events and asynchronous errors
+// through the Runtime, until the call's deadline. A call that fails closes the group, its
+// communicator is aborted, and the ranks agree at the store on what it was. Not the same bits in
+// every run: NCCL chooses its algorithm by size, topology and environment. Threads: as
+// ProcessGroup; abort() from any task.
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "backends/api/process_group.h"
 #include "backends/api/runtime.h"
 #include "backends/api/serial_queue.h"
+#include "backends/nccl/in_flight.h"
 #include "backends/nccl/nccl_link.h"
 
 namespace ddproof {
@@ -36,10 +41,13 @@ class NcclProcessGroup final : public ProcessGroup {
   // whole group unusable when it fails, and this seam promises that the group stays usable.
   std::unique_ptr<ProcessGroup> split(int color, int key, CallSite site) override;
   void abort() override;
+  void prepare(Call& call) override;
   WorkPtr submit(Call&& call) override;
 
  private:
-  void execute(const Call& call);
+  WorkPtr execute(std::span<const Call* const> calls);
+  // The error of a call that fails by the exception that is being handled. Never throws.
+  std::exception_ptr failure_of(const Call& call);
   void leave(const std::string& why);
 
   std::unique_ptr<nccl::NcclLink> link_;
@@ -47,6 +55,7 @@ class NcclProcessGroup final : public ProcessGroup {
   std::shared_ptr<const Capabilities> capabilities_;
   int uncaught_at_start_;
   std::atomic<bool> aborted_ = false;
+  nccl::InFlight in_flight_;
   SerialQueue queue_;  // last: its task uses all the others
 };
 

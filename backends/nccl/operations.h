@@ -1,43 +1,36 @@
-// One function per operation: stages the caller's host buffers through the device, runs NCCL,
-// waits.
+// What each operation is in NCCL's terms: which data go in and out, and the calls between.
 //
-// Each call: pinned memory <- buffers, then on the group's stream: device <- pinned memory, NCCL,
-// pinned memory <- device, an event; once the event is done, buffers <- pinned memory. So a call
-// that fails has changed no buffer. Zero-sized calls send nothing.
-// Requires, for all: the call was checked (CallChecker); the calling thread's device is the
-// group's. Throws what Communicator throws.
+// Pure functions.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+
 #include "backends/api/call.h"
-#include "backends/nccl/communicator.h"
-#include "backends/nccl/cuda_calls.h"
-#include "backends/nccl/patience.h"
-#include "backends/nccl/pinned_pool.h"
+#include "backends/nccl/staging.h"
 
 namespace ddproof::nccl {
 
-// What a group has on its device. Made on the calling thread's device.
-struct DeviceSide {
-  // `pinned` must outlive this.
-  explicit DeviceSide(PinnedPool& pinned) : pinned(pinned), memory(stream) {}
-
-  PinnedPool& pinned;
-  Stream stream;
-  Event event;
-  DeviceMemory memory;
-  Communicator communicator;  // ends first: its calls use the others
+struct Plan {
+  Staging staging;
+  std::string name;  // of NCCL's function, for messages
+  bool sends_messages = false;
+  // NCCL's calls: what is accepted comes, once it is done, to the staging's out().
+  std::function<ncclResult_t(const Staging& staging, ncclComm_t communicator, cudaStream_t stream)>
+      enqueue;
+  // What this rank sends itself, which takes no message: from in(from) to out(to).
+  struct OwnPart {
+    std::size_t to = 0;
+    std::size_t from = 0;
+    std::size_t bytes = 0;
+  };
+  std::optional<OwnPart> own_part;
 };
 
-// One call of one rank.
-struct Operation {
-  DeviceSide& device;
-  const Call& call;
-  const Patience& patience;
-  int rank = 0;
-  int size = 1;
-};
-
-// The one of the call; not monitored_barrier, which is the store's (monitored_barrier.h).
-void run(const Operation& operation);
+// Empty: there are no elements, so nothing is to do. Requires: the call was checked (CallChecker)
+// and is no monitored barrier; `call` outlives the plan's use of `enqueue`.
+std::optional<Plan> make_plan(const Call& call, int rank, int size);
 
 }  // namespace ddproof::nccl

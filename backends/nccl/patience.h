@@ -21,6 +21,22 @@ struct Interrupted {
   std::string detail;  // what was waited for, or what the library said
 };
 
+// How long to wait between two questions.
+class Pauses {
+ public:
+  explicit Pauses(Duration longest = std::chrono::milliseconds(1)) : longest_(longest) {}
+  Duration next() {
+    if (polls_++ < kPollsWithoutPause) return Duration::zero();
+    return pause_ = std::clamp<Duration>(2 * pause_, std::chrono::microseconds(20), longest_);
+  }
+
+ private:
+  static constexpr int kPollsWithoutPause = 16;
+  Duration longest_;
+  Duration pause_{0};
+  int polls_ = 0;
+};
+
 class Patience {
  public:
   // `is_hopeless()`: nobody will end the wait any more. `runtime` must outlive this.
@@ -37,24 +53,24 @@ class Patience {
     return longer;
   }
 
+  // Throws Interrupted when it ends.
+  void check(const std::string& what) const {
+    if (is_hopeless_()) throw Interrupted{false, what + " was given up: others are gone"};
+    if (runtime_.now() >= deadline_) throw Interrupted{true, "Timed out waiting for " + what};
+  }
+
   // Returns when `is_there()`; what it throws comes out. Throws Interrupted.
   template <class IsThere>
   void until(const std::string& what, IsThere&& is_there,
              Duration longest_pause = std::chrono::milliseconds(1)) const {
-    Duration pause{0};
-    for (int polls = 0; !is_there(); ++polls) {
-      if (is_hopeless_()) throw Interrupted{false, what + " was given up: others are gone"};
-      if (runtime_.now() >= deadline_) throw Interrupted{true, "Timed out waiting for " + what};
-      if (polls >= kPollsWithoutPause) {
-        pause = std::clamp<Duration>(2 * pause, std::chrono::microseconds(20), longest_pause);
-      }
-      runtime_.sleep_for(pause);
+    Pauses pauses(longest_pause);
+    while (!is_there()) {
+      check(what);
+      runtime_.sleep_for(pauses.next());
     }
   }
 
  private:
-  static constexpr int kPollsWithoutPause = 16;
-
   Runtime& runtime_;
   std::function<bool()> is_hopeless_;
   Duration timeout_;

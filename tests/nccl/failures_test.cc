@@ -96,7 +96,7 @@ TEST(NcclFailures, ADeviceThatIsLostEndsAllOfThem) {
 
 TEST(NcclFailures, OneRankOutOfMemoryEndsAllOfThem) {
   const Collective& all_reduce = collectives()[0].call;
-  for (const std::string call : {"cudaMallocAsync of 32", "cudaMallocHost of 32"}) {
+  for (const std::string call : {"cudaMallocAsync of 256", "cudaMallocHost of 256"}) {
     const std::string name = call.substr(0, call.find(' '));
     const Script script{3, name, 1, Script::Effect::kReturn, cudaErrorMemoryAllocation};
     expect_all(run_twice(all_reduce, {script}), CommErrorKind::kPeerLost, {3},

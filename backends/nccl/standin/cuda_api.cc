@@ -214,6 +214,28 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   });
 }
 
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
+  return ddproof::standin::answer("cudaStreamGetDevice", [&](Machine& machine) {
+    if (ddproof::standin::is_stale(machine, "cudaStreamGetDevice", stream)) {
+      return cudaErrorInvalidResourceHandle;
+    }
+    *device = stream->device.index;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
+  return ddproof::standin::answer("cudaPointerGetAttributes", [&](Machine& machine) {
+    *attributes = {};
+    const Memory::Block* block = machine.memory().find(address);
+    if (block == nullptr || block->freed) return cudaSuccess;
+    attributes->type =
+        block->kind == Memory::Kind::kDevice ? cudaMemoryTypeDevice : cudaMemoryTypeHost;
+    attributes->device = block->device->index;
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
   constexpr const char* kCall = "cudaStreamWaitEvent";
   return ddproof::standin::answer(kCall, [&](Machine& machine) {

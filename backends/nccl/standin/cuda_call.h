@@ -26,6 +26,7 @@ cudaError_t answer(const char* call, Body&& body) {
   cudaError_t result = cudaSuccess;
   if (const Script* script = machine->meet_script(call)) {
     if (script->effect == Script::Effect::kHang) machine->hang(call);
+    if (script->effect == Script::Effect::kSkip) return cudaSuccess;
     if (script->effect == Script::Effect::kReturn) result = static_cast<cudaError_t>(script->code);
     if (script->effect == Script::Effect::kLoseDevice) {
       machine->device().error = cudaErrorLaunchFailure;

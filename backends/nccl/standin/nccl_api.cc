@@ -96,6 +96,7 @@ bool is_dying(const ncclComm& communicator) {
 
 ncclResult_t play(const Script& script, Machine& machine, ncclComm* communicator, NcclCall& call) {
   switch (script.effect) {
+    case Script::Effect::kSkip:
     case Script::Effect::kReturn: return static_cast<ncclResult_t>(script.code);
     case Script::Effect::kHang: call.hangs = true; return ncclSuccess;
     case Script::Effect::kAsync:
@@ -233,6 +234,9 @@ ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
 ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   const ncclResult_t wrong = ddproof::standin::check("ncclCommAbort", communicator);
   if (wrong != ncclSuccess) return wrong;
+  if (communicator->machine.meet_script("ncclCommAbort") != nullptr) {
+    communicator->machine.hang("ncclCommAbort");
+  }
   communicator->aborted = communicator->gone = true;
   communicator->clique->leave(*communicator);
   const bool device_works = communicator->device->error == cudaSuccess;

@@ -7,7 +7,8 @@ namespace ddproof::standin {
 
 struct Script {
   enum class Effect {
-    kReturn,      // the call does nothing and returns `code`
+    kReturn,      // the call does nothing and returns `code`, a failure
+    kSkip,        // a call of CUDA does nothing and says that all went well
     kHang,        // what it enqueues never ends; a call that enqueues nothing never returns
     kAsync,       // the call goes well, and then its communicator has the asynchronous error `code`
     kLoseDevice,  // the calling thread's device is lost: this call and all later ones fail
