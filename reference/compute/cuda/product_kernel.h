@@ -59,7 +59,9 @@ struct ProductKernel {
     for (std::int64_t k0 = 0; k0 < depth; k0 += kStep) {
       const int step = static_cast<int>(depth - k0 < kStep ? depth - k0 : kStep);
       threads.each([&](int thread, Registers&) { load(row0, column0, k0, step, thread, shared); });
-      threads.each([&](int thread, Registers& mine) { multiply(shared, step, thread, mine); });
+      threads.each([&](int thread, Registers& mine) {
+        if (has_work(row0, column0, thread)) multiply(shared, step, thread, mine);
+      });
     }
     threads.each([&](int thread, Registers& mine) { store(row0, column0, thread, mine); });
   }
@@ -67,6 +69,11 @@ struct ProductKernel {
  private:
   DDPROOF_HOST_DEVICE static int row_of(int thread) { return thread / kAcross * kRows; }
   DDPROOF_HOST_DEVICE static int column_of(int thread) { return thread % kAcross * kColumns; }
+
+  // Whether any of the thread's elements is in C.
+  DDPROOF_HOST_DEVICE bool has_work(std::int64_t row0, std::int64_t column0, int thread) const {
+    return row0 + row_of(thread) < layer.rows() && column0 + column_of(thread) < layer.columns();
+  }
 
   DDPROOF_HOST_DEVICE void begin(std::int64_t row0, std::int64_t column0, int thread,
                                  Registers& mine) const {
