@@ -36,9 +36,9 @@ std::string replay_line(const std::string& path, const Scenario& what,
 }
 
 void print_stories(const Scenario& what, const std::vector<RankStory>& stories, std::ostream& out) {
-  const int per_node = what.ranks_per_node == 0 ? what.world_size : what.ranks_per_node;
   for (std::size_t rank = 0; rank < stories.size(); ++rank) {
-    out << fmt::format("  rank {} on node {}\n", rank, static_cast<int>(rank) / per_node);
+    out << fmt::format("  rank {} on node {}\n", rank,
+                       node_of(what.placement, static_cast<int>(rank)));
     for (const StoryLine& line : stories[rank]) out << "  " << to_string(line) << "\n";
   }
 }

@@ -15,18 +15,22 @@ Time LinkClass::transfer_time(std::uint64_t bytes) const {
   return static_cast<Time>(Wide{bytes} * kNanosecondsPerSecond / bytes_per_second);
 }
 
-Network::Network(Simulation& simulation, const NetworkOptions& options)
+Network::Network(Simulation& simulation, NetworkOptions options)
     : simulation_(simulation),
-      options_(options),
+      options_(std::move(options)),
       ports_(static_cast<std::size_t>(simulation.ranks())),
       ports_key_(simulation.new_object()) {
-  for (const LinkClass& link : {options.same_node, options.across_nodes}) {
+  for (const LinkClass& link : {options_.same_node, options_.across_nodes}) {
     if (link.latency < 0 || link.bytes_per_second == 0) {
       throw std::invalid_argument("a link needs a latency of at least 0 and a bandwidth above 0");
     }
   }
-  if (options.ranks_per_node < 0 || options.jitter_max < 0) {
-    throw std::invalid_argument("ranks per node and jitter must be at least 0");
+  const std::vector<int>& nodes = options_.node_of_rank;
+  if (!nodes.empty() && nodes.size() != ports_.size()) {
+    throw std::invalid_argument("either each rank has a node or none has");
+  }
+  if (options_.jitter_max < 0 || std::ranges::any_of(nodes, [](int node) { return node < 0; })) {
+    throw std::invalid_argument("nodes and jitter must be at least 0");
   }
 }
 
@@ -35,19 +39,20 @@ bool Network::are_ports_free(int rank) const {
   return std::max(ports.out_free, ports.in_free) <= simulation_.now();
 }
 
-int Network::node_of(int rank) const {
-  return options_.ranks_per_node == 0 ? 0 : rank / options_.ranks_per_node;
+bool Network::share_node(int a, int b) const {
+  const std::vector<int>& nodes = options_.node_of_rank;
+  return nodes.empty() || nodes[static_cast<std::size_t>(a)] == nodes[static_cast<std::size_t>(b)];
 }
 
 const LinkClass& Network::link(int from, int to) const {
-  return node_of(from) == node_of(to) ? options_.same_node : options_.across_nodes;
+  return share_node(from, to) ? options_.same_node : options_.across_nodes;
 }
 
 void Network::touch(int from, int to, std::uint64_t bytes) {
   if (!simulation_.is_observed()) return;
   if (options_.jitter_max > 0) simulation_.touch(kModelBits, Access::kWrite);
   const bool one_latency =
-      options_.ranks_per_node == 0 || options_.same_node.latency == options_.across_nodes.latency;
+      options_.node_of_rank.empty() || options_.same_node.latency == options_.across_nodes.latency;
   const bool in_no_time = one_latency && link(from, to).transfer_time(bytes) == 0;
   // Faults count the messages of their sender.
   if (in_no_time && simulation_.faults() == nullptr) return;

@@ -7,8 +7,9 @@
 //   start  = max(now, out port free)             out port free = start  + bytes / bandwidth
 //   arrive = max(start + latency, in port free)  + bytes / bandwidth    = in port free
 //
-// in integer nanoseconds, bytes / bandwidth rounded down. A port serves messages in the order in
-// which they were sent. Delays from faults and jitter come on top and hold up nobody else.
+// in integer nanoseconds, bytes / bandwidth rounded down. Any rank may be on any node. A port
+// serves messages in the order in which they were sent. Delays from faults and jitter come on top
+// and hold up nobody else.
 //
 // Threads: those of the Simulation.
 #pragma once
@@ -31,7 +32,7 @@ struct LinkClass {
 };
 
 struct NetworkOptions {
-  int ranks_per_node = 0;  // ranks 0..k-1 on node 0, and so on; 0: all on one node
+  std::vector<int> node_of_rank;  // empty: all are on one node
   LinkClass same_node = {2'000, 50'000'000'000};
   LinkClass across_nodes = {5'000, 12'500'000'000};
   Time jitter_max = 0;  // each message takes up to this much longer, drawn from the scheduler
@@ -51,8 +52,9 @@ struct Passage {
 
 class Network {
  public:
-  // Throws std::invalid_argument for a negative number or a bandwidth of zero.
-  Network(Simulation& simulation, const NetworkOptions& options);
+  // Throws std::invalid_argument for a negative number, a bandwidth of zero, and nodes of fewer or
+  // more ranks than there are.
+  Network(Simulation& simulation, NetworkOptions options);
 
   // Sends now; `on_arrival` runs as an event, once, when all that arrives of it is there: not later
   // than `arrival` says.
@@ -67,7 +69,6 @@ class Network {
 
   // Nothing that was sent so far is still to pass the rank's ports.
   bool are_ports_free(int rank) const;
-  int node_of(int rank) const;
   const LinkClass& link(int from, int to) const;
 
  private:
@@ -90,6 +91,7 @@ class Network {
     int to;
     std::uint64_t bytes;
   };
+  bool share_node(int a, int b) const;
   Passage send_on(int from, int to, std::uint64_t bytes, Time arrive, Flow& flow,
                   const Action& on_arrival, const MessageFate& fate);
   Time pass_ports(int from, int to, std::uint64_t bytes);

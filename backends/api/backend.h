@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backends/api/capabilities.h"
+#include "backends/api/placement.h"
 #include "backends/api/process_group.h"
 #include "backends/api/runtime.h"
 #include "backends/api/store.h"
@@ -21,7 +22,7 @@ namespace ddproof {
 // A world whose ranks all live in this process.
 struct WorldOptions {
   int world_size = 1;
-  int ranks_per_node = 0;                       // 0: all on one node
+  Placement placement = {};                     // empty: all on one node
   std::uint64_t seed = 0;                       // schedule, delays and the ranks' random streams
   Duration timeout = std::chrono::minutes(30);  // default of the group's calls
   bool checked = true;  // compare every rank's calls before data moves (backends/checked)

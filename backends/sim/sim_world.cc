@@ -23,9 +23,16 @@ void check(const SimWorldOptions& options) {
     throw ConfigError("world size is " + std::to_string(world.world_size) +
                       "; sim takes 1 or more");
   }
-  if (world.ranks_per_node < 0) {
-    throw ConfigError("ranks per node is " + std::to_string(world.ranks_per_node) +
-                      "; sim takes 0 (all on one node) or more");
+  const Placement& placement = world.placement;
+  if (!placement.empty() && placement.size() != static_cast<std::size_t>(world.world_size)) {
+    throw ConfigError("the placement has the nodes of " + std::to_string(placement.size()) +
+                      (placement.size() == 1 ? " rank" : " ranks") + ", the world size is " +
+                      std::to_string(world.world_size));
+  }
+  const auto wrong = std::ranges::find_if(placement, [](int node) { return node < 0; });
+  if (wrong != placement.end()) {
+    throw ConfigError("rank " + std::to_string(wrong - placement.begin()) + " is on node " +
+                      std::to_string(*wrong) + "; nodes count from 0");
   }
   if (world.timeout <= Duration::zero()) {
     throw ConfigError("timeout is " + std::to_string(world.timeout.count()) +
@@ -48,7 +55,7 @@ std::exception_ptr as_comm_error(const std::exception_ptr& error) {
 }
 
 sim::NetworkOptions network_options(const SimWorldOptions& options) {
-  return {options.world.ranks_per_node, options.same_node, options.across_nodes};
+  return {options.world.placement, options.same_node, options.across_nodes};
 }
 
 class World {
@@ -178,12 +185,10 @@ sim::Report run_sim_world(const SimWorldOptions& options,
 }
 
 EnvironmentMap launcher_environment(const WorldOptions& world, int rank) {
-  const int per_node = world.ranks_per_node == 0 ? world.world_size : world.ranks_per_node;
-  const int node = rank / per_node;
-  const int on_this_node = std::min(per_node, world.world_size - node * per_node);
-  return {{"GROUP_RANK", std::to_string(node)},
-          {"LOCAL_RANK", std::to_string(rank % per_node)},
-          {"LOCAL_WORLD_SIZE", std::to_string(on_this_node)},
+  const int local_size = local_size_of(world.placement, world.world_size, rank);
+  return {{"GROUP_RANK", std::to_string(node_of(world.placement, rank))},
+          {"LOCAL_RANK", std::to_string(local_rank_of(world.placement, rank))},
+          {"LOCAL_WORLD_SIZE", std::to_string(local_size)},
           {"MASTER_ADDR", "node0"},
           {"MASTER_PORT", "29500"},
           {"RANK", std::to_string(rank)},

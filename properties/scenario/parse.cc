@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 
 #include "backends/api/digest.h"
@@ -171,10 +172,42 @@ void parse_liveness(JsonObject& top, Scenario& scenario) {
   object.finish();
 }
 
+void parse_placement(JsonObject& top, Scenario& scenario) {
+  const auto per_node = top.find("ranks_per_node");
+  if (per_node) {
+    const auto ranks = static_cast<int>(per_node->whole(1, scenario.world_size));
+    scenario.placement = place_in_blocks(scenario.world_size, ranks);
+  }
+  const auto nodes = top.find("nodes");
+  if (!nodes) return;
+  if (per_node) nodes->fail("stands beside ranks_per_node; give one of them");
+  std::vector<int> turns;
+  for (const JsonNode& node : nodes->elements()) {
+    turns.push_back(static_cast<int>(node.whole(0, kWorldSizeMax - 1)));
+  }
+  if (turns.empty()) nodes->fail("is empty; allowed: the nodes of the ranks, in turns");
+  if (turns.size() > static_cast<std::size_t>(scenario.world_size)) {
+    nodes->fail(
+        fmt::format("has {} entries for {} rank{}; allowed: one for each rank, or fewer, "
+                    "which are taken in turns",
+                    turns.size(), scenario.world_size, scenario.world_size == 1 ? "" : "s"));
+  }
+  scenario.placement = place_in_turns(scenario.world_size, turns);
+}
+
+// How many ranks the node has that has the most.
+int largest_node(const Scenario& scenario) {
+  if (scenario.placement.empty()) return scenario.world_size;
+  std::map<int, int> ranks;  // by node
+  int largest = 0;
+  for (const int node : scenario.placement) largest = std::max(largest, ++ranks[node]);
+  return largest;
+}
+
 // "*" stands for the ranks that no other program names.
 void parse_programs(JsonObject& top, Scenario& scenario) {
   JsonObject programs(top.require("programs"));
-  const StepContext context{scenario.world_size, scenario.ranks_per_node, scenario.payload};
+  const StepContext context{scenario.world_size, largest_node(scenario), scenario.payload};
   std::optional<Program> others;
   for (const auto& [key, node] : programs.members()) {
     Program program;
@@ -269,9 +302,7 @@ Scenario parse_scenario(std::string_view text, const std::string& file) {
   scenario.fact = top.require("fact").text();
   if (const auto source = top.find("source")) scenario.source = source->text();
   scenario.world_size = parse_world_size(top.require("world_size"));
-  if (const auto per_node = top.find("ranks_per_node")) {
-    scenario.ranks_per_node = static_cast<int>(per_node->whole(1, scenario.world_size));
-  }
+  parse_placement(top, scenario);
   if (const auto timeout = top.find("timeout")) scenario.timeout = parse_timeout(*timeout);
   scenario.event_limit = kEventsDefault;
   if (const auto limit = top.find("event_limit")) {

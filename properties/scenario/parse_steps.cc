@@ -102,8 +102,7 @@ Action parse_if(JsonObject& object, const StepContext& context) {
     condition.ranks = parse_set(*ranks, context.world_size, "rank");
   }
   if (const auto ranks = object.find("local_ranks")) {
-    const int per_node = context.ranks_per_node == 0 ? context.world_size : context.ranks_per_node;
-    condition.local_ranks = parse_set(*ranks, per_node, "local rank");
+    condition.local_ranks = parse_set(*ranks, context.local_ranks, "local rank");
   }
   if (const auto turns = object.find("turns")) {
     if (!context.in_loop) turns->fail("stands in no repeat or sampler");

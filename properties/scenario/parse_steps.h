@@ -11,7 +11,7 @@ namespace ddproof::scenario {
 // What a program's steps are read for.
 struct StepContext {
   int world_size = 1;
-  int ranks_per_node = 0;
+  int local_ranks = 1;  // of the node that has the most
   PayloadMode payload = PayloadMode::kReal;
   bool in_sampler = false;
   bool in_loop = false;

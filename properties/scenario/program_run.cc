@@ -86,7 +86,10 @@ class InGuard {
 }  // namespace
 
 ProgramRun::ProgramRun(SharedRun& shared, RankContext& rank)
-    : shared_(shared), rank_(rank), number_(rank.group.rank()) {}
+    : shared_(shared),
+      rank_(rank),
+      number_(rank.group.rank()),
+      local_rank_(local_rank_of(shared.scenario.placement, number_)) {}
 
 void ProgramRun::run() {
   try {
@@ -169,7 +172,7 @@ ProgramRun::Flow ProgramRun::act(const Step&, const GuardStep& guard) {
     if (!guard.failure.empty()) throw std::runtime_error(guard.failure);
   };
   const InGuard in_guard(shared_.in_guard, number_);
-  const GuardContext context{&rank_.group, shared_.scenario.local_rank(number_)};
+  const GuardContext context{&rank_.group, local_rank_};
   main_process_first(
       context, guard.scope, work, [] {}, site_of(guard.site));
   return Flow::kGoOn;
@@ -262,8 +265,7 @@ ProgramRun::Flow ProgramRun::act(const Step&, const ThrowStep& thrown) {
 
 bool ProgramRun::holds(const Condition& condition) const {
   if (condition.ranks && !condition.ranks->contains(number_)) return false;
-  if (condition.local_ranks &&
-      !condition.local_ranks->contains(shared_.scenario.local_rank(number_))) {
+  if (condition.local_ranks && !condition.local_ranks->contains(local_rank_)) {
     return false;
   }
   if (condition.turns && !condition.turns->contains(turn_)) return false;

@@ -81,7 +81,8 @@ class ProgramRun {
 
   SharedRun& shared_;
   RankContext& rank_;
-  int number_;                              // of this rank
+  int number_;  // of this rank
+  int local_rank_;
   std::unique_ptr<RankTraining> training_;  // once something trained
   int depth_ = 0;
   std::int64_t turn_ = 0;               // of the innermost loop

@@ -24,11 +24,12 @@ std::string idle_faults(const sim::FaultPlan& planned, const sim::FaultPlan& fir
 Run run_once(const Scenario& scenario, const sim::RunSettings& settings,
              const RunOptions& options) {
   SharedRun shared(scenario, settings.seed, options.stories);
-  const SimWorldOptions world{.world = {.world_size = scenario.world_size,
-                                        .ranks_per_node = scenario.ranks_per_node,
-                                        .seed = settings.seed,
-                                        .timeout = scenario.timeout,
-                                        .checked = scenario.checked},
+  const WorldOptions ranks{.world_size = scenario.world_size,
+                           .placement = scenario.placement,
+                           .seed = settings.seed,
+                           .timeout = scenario.timeout,
+                           .checked = scenario.checked};
+  const SimWorldOptions world{.world = ranks,
                               .same_node = scenario.same_node,
                               .across_nodes = scenario.across_nodes,
                               .scheduler = settings.scheduler,

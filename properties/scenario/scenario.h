@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backends/api/call.h"
+#include "backends/api/placement.h"
 #include "backends/registry/simulated_world.h"
 #include "properties/scenario/rank_set.h"
 #include "reference/compute/charged_device.h"
@@ -171,7 +172,7 @@ struct Scenario {
   std::string fact;
   std::string source;
   int world_size = 1;
-  int ranks_per_node = 0;  // 0: all on one node
+  Placement placement;  // empty: all on one node
   Duration timeout = std::chrono::minutes(30);
   std::uint64_t event_limit = 0;
   bool checked = true;
@@ -190,10 +191,6 @@ struct Scenario {
   std::vector<std::string> probes;  // each must be hit in one run or more
   std::uint64_t digest = 0;         // of all that a run depends on, but for faults and schedules
 
-  int local_rank(int rank) const { return ranks_per_node == 0 ? rank : rank % ranks_per_node; }
-  int nodes() const {
-    return ranks_per_node == 0 ? 1 : (world_size + ranks_per_node - 1) / ranks_per_node;
-  }
   // Every rank has one.
   const Steps& program_of(int rank) const;
 };

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "backends/api/placement.h"
 #include "properties/scenario/parse_call.h"
 #include "properties/scenario/rank_set.h"
 #include "simulator/fault_plan.h"
@@ -38,8 +39,12 @@ std::string text_of(const std::vector<int>& ranks) {
   return text;
 }
 
-int ranks_per_node(const Json& document) {
-  return document.value("ranks_per_node", document.at("world_size").get<int>());
+Placement placement_of(const Json& document) {
+  const int world_size = document.at("world_size").get<int>();
+  if (document.contains("nodes")) {
+    return place_in_turns(world_size, document["nodes"].get<std::vector<int>>());
+  }
+  return place_in_blocks(world_size, document.value("ranks_per_node", world_size));
 }
 
 // Steps, faults and culprits with other numbers for the ranks.
@@ -144,8 +149,8 @@ class Renumbering {
 // One rank's steps as one list.
 class Flattening {
  public:
-  Flattening(int rank, int per_node, std::size_t steps_max)
-      : rank_(rank), per_node_(per_node), steps_max_(steps_max) {}
+  Flattening(int rank, int local_rank, std::size_t steps_max)
+      : rank_(rank), local_rank_(local_rank), steps_max_(steps_max) {}
 
   // Nothing when there are too many.
   std::optional<Json> run(const Json& steps) {
@@ -194,7 +199,7 @@ class Flattening {
   void add_branch(Json branch, std::optional<std::int64_t> turn, Json& result) {
     const Json otherwise = branch.value("else", Json::array());
     const bool can_hold = settle(branch, "ranks", rank_) &&
-                          settle(branch, "local_ranks", rank_ % per_node_) &&
+                          settle(branch, "local_ranks", local_rank_) &&
                           settle(branch, "turns", turn);
     if (!can_hold) return add(otherwise, turn, result);
     if (!branch.contains("turns") && !branch.contains("result")) {
@@ -214,7 +219,7 @@ class Flattening {
   static constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
 
   int rank_;
-  int per_node_;
+  int local_rank_;
   std::size_t steps_max_;
   std::size_t count_ = 0;
 };
@@ -284,8 +289,13 @@ Json keep_ranks(const Json& document, const std::vector<int>& kept, LostPeer los
   Json result = with_groups(document, groups);
   result["world_size"] = kept.size();
   if (result.contains("ranks_per_node")) {
-    result["ranks_per_node"] =
-        std::min<int>(ranks_per_node(document), static_cast<int>(kept.size()));
+    const int per_node = document["ranks_per_node"].get<int>();
+    result["ranks_per_node"] = std::min<int>(per_node, static_cast<int>(kept.size()));
+  }
+  if (result.contains("nodes")) {
+    const Placement placement = placement_of(document);
+    result["nodes"] = Json::array();
+    for (const int rank : kept) result["nodes"].push_back(node_of(placement, rank));
   }
   if (result.contains("faults")) {
     Json faults = Json::array();
@@ -304,9 +314,10 @@ Json keep_ranks(const Json& document, const std::vector<int>& kept, LostPeer los
 
 Json flatten(const Json& document, std::size_t steps_max) {
   RankGroups flat;
+  const Placement placement = placement_of(document);
   for (const RankGroup& group : groups_of(document)) {
     for (const int rank : group.ranks) {
-      Flattening flattening(rank, ranks_per_node(document), steps_max);
+      Flattening flattening(rank, local_rank_of(placement, rank), steps_max);
       auto steps = flattening.run(group.steps);
       if (!steps) return document;
       flat.push_back({{rank}, std::move(*steps)});

@@ -18,7 +18,7 @@ namespace {
 struct GuardWorld {
   explicit GuardWorld(std::string_view backend_name) : backend(make_backend(backend_name)) {
     options.world_size = backend_name == "single" ? 1 : 4;
-    options.ranks_per_node = 2;
+    options.placement = place_in_blocks(options.world_size, 2);
     options.seed = 7;
     options.timeout = std::chrono::seconds(20);
   }

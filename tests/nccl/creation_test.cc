@@ -62,7 +62,8 @@ TEST(NcclCreation, ADeviceThatTwoRanksHaveIsRefusedOnAll) {
 
 TEST(NcclCreation, DevicesOfTwoHostsAreNotTheSame) {
   StandinWorldOptions options = world_of(4);
-  options.world.ranks_per_node = options.machine.ranks_per_host = 2;
+  options.machine.ranks_per_host = 2;
+  options.world.placement = place_in_blocks(4, 2);
   options.machine.devices = 2;
   const StandinReport report =
       run_standin_world(options, [](RankContext& rank) { rank.group.barrier()->wait(); });

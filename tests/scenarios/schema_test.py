@@ -149,6 +149,8 @@ def check_all():
     full.update(schedules=[{"scheduler": "pct", "runs": 1, "depth": 1, "steps": 9}], timeout="1 s",
                 faults=["crash rank=0 operation=1"], checked=True, ranks_per_node=1, source="x",
                 event_limit=9, timeouts_end_deadlocks=False, drawn_faults="0-1")
+    placed = {key: value for key, value in full.items() if key != "ranks_per_node"}
+    documents.append(({**placed, "nodes": [0, 1]}, ()))
     full["network"] = {"same_node": {"latency": "1 us", "bytes_per_second": 1}}
     full["expect"].update(culprits=[0], operation="x", guarded_works=0)
     for place in ((), ("expect",), ("network", "same_node"), ("schedules", 0)):

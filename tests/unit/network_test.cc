@@ -72,8 +72,9 @@ NetworkOptions one_link_class() {
 
 Time transfer(std::uint64_t bytes) { return LinkClass{0, kBandwidth}.transfer_time(bytes); }
 
-Time run_ring(int n, std::uint64_t bytes, int steps) {
-  World world({.ranks = n}, one_link_class());
+Time run_ring(int n, std::uint64_t bytes, int steps,
+              const NetworkOptions& options = one_link_class()) {
+  World world({.ranks = n}, options);
   const auto chunk = bytes / static_cast<std::uint64_t>(n);
   return world
       .run([&](int rank) {
@@ -171,7 +172,7 @@ TEST(Network, PortsPassOneMessageAtATime) {
 
 TEST(Network, UsesTheLinkClassOfThePair) {
   NetworkOptions options = one_link_class();
-  options.ranks_per_node = 2;
+  options.node_of_rank = {0, 0, 1, 1};
   options.same_node = {1'000, kBandwidth};
   World near({.ranks = 4}, options);
   EXPECT_EQ(near.run([&](int rank) {
@@ -185,6 +186,25 @@ TEST(Network, UsesTheLinkClassOfThePair) {
                })
                 .virtual_time,
             kLatency);
+}
+
+// Each step takes what it received in the one before, so that a step waits for one hop only: how
+// many of 30 in a row are across nodes is a matter of the placement.
+TEST(Network, ARingPaysForEachHopThatLeavesItsNode) {
+  constexpr int kRanks = 16, kSteps = 2 * (kRanks - 1);
+  constexpr std::uint64_t kBytes = 1 << 18;  // no port is the bottleneck
+  const LinkClass near{1'000, 4 * kBandwidth};
+  const Time in_node = near.latency + near.transfer_time(kBytes / kRanks);
+  const Time across = kLatency + transfer(kBytes / kRanks);
+  const auto time_of = [&](int (*node_of)(int rank)) {
+    NetworkOptions options = one_link_class();
+    options.same_node = near;
+    for (int rank = 0; rank < kRanks; ++rank) options.node_of_rank.push_back(node_of(rank));
+    return run_ring(kRanks, kBytes, kSteps, options);
+  };
+  EXPECT_EQ(time_of([](int) { return 7; }), kSteps * in_node);
+  EXPECT_EQ(time_of([](int rank) { return rank / 8; }), 4 * across + (kSteps - 4) * in_node);
+  EXPECT_EQ(time_of([](int rank) { return rank % 2; }), kSteps * across);
 }
 
 TEST(Network, CountsMessagesAndBytesPerRank) {
@@ -248,6 +268,8 @@ TEST(Network, DropsWhatTheFaultHookDropsAndWhatTheDeadSend) {
 TEST(Network, RefusesALinkWithoutBandwidth) {
   Simulation simulation({});
   EXPECT_THROW(Network(simulation, {.same_node = {0, 0}}), std::invalid_argument);
+  EXPECT_THROW(Network(simulation, {.node_of_rank = {-1}}), std::invalid_argument);
+  EXPECT_THROW(Network(simulation, {.node_of_rank = {0, 1}}), std::invalid_argument);
 }
 
 }  // namespace

@@ -10,10 +10,12 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <ostream>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "backends/api/placement.h"
 #include "simulator/network.h"
 
 namespace ddproof {
@@ -25,7 +27,23 @@ inline constexpr sim::LinkClass kThin{2'000, 4'000'000};  // the port rules, not
 struct Net {
   sim::LinkClass same_node = kNear;
   int ranks_per_node = 0;  // 0: all on one node; nodes are joined by kFar
+  int nodes_in_turns = 0;  // above 0: rank r is on node r modulo this
+
+  int node_of(int rank) const {
+    if (nodes_in_turns > 0) return rank % nodes_in_turns;
+    return ranks_per_node == 0 ? 0 : rank / ranks_per_node;
+  }
+  Placement placement(int ranks) const {
+    Placement placement;
+    for (int rank = 0; rank < ranks; ++rank) placement.push_back(node_of(rank));
+    return placement;
+  }
 };
+
+inline std::ostream& operator<<(std::ostream& out, const Net& net) {
+  if (net.nodes_in_turns > 0) return out << net.nodes_in_turns << " nodes in turns";
+  return out << "nodes of " << net.ranks_per_node;
+}
 
 // What a rank sends.
 struct Traffic {
@@ -120,8 +138,7 @@ class PortModel {
   };
 
   const sim::LinkClass& link_of(int from, int to) const {
-    const int on_node = net_.ranks_per_node == 0 ? ranks() : net_.ranks_per_node;
-    return from / on_node == to / on_node ? net_.same_node : kFar;
+    return net_.node_of(from) == net_.node_of(to) ? net_.same_node : kFar;
   }
 
   static void wait_for(const Message& message, sim::Time arrival, std::vector<sim::Time>& done) {

@@ -111,7 +111,7 @@ TEST_F(ScenarioCommand, JsonCountsTheTrafficOfEachRank) {
 }
 
 TEST_F(ScenarioCommand, ExplainTellsWhatEachRankDidInVirtualTime) {
-  const std::string path = file("x.json", R"({"fact": "x", "world_size": 2, "ranks_per_node": 1,
+  const std::string path = file("x.json", R"({"fact": "x", "world_size": 2, "nodes": [1, 0],
       "programs": {"0": [{"do": "compute", "for": "3 ms"}, {"do": "exit"}],
                    "1": [{"do": "repeat", "times": 1, "steps": [{"do": "barrier"}]}]},
       "expect": {"outcome": "deadlock", "culprits": [0]}})");
@@ -121,10 +121,10 @@ TEST_F(ScenarioCommand, ExplainTellsWhatEachRankDidInVirtualTime) {
                 "  deadlock by rank 0: 1 run, 0 messages, 3 ms of virtual time\n"
                 "  deadlock at t=3 ms: rank 1 waits in barrier #1 at x.json:1 for rank 0; rank 0 "
                 "has returned\n"
-                "  rank 0 on node 0\n"
+                "  rank 0 on node 1\n"
                 "          0 ns  compute 3 ms: done at 3 ms\n"
                 "          3 ms  exit\n"
-                "  rank 1 on node 1\n"
+                "  rank 1 on node 0\n"
                 "          0 ns  repeat 1 times: failed at 3 ms\n"
                 "          0 ns    barrier: deadlock at 3 ms\n");
 }

@@ -34,11 +34,38 @@ std::string under(const std::string& payload, const std::string& steps) {
 TEST(ScenarioFile, WithoutOptionsHasTheDefaults) {
   const Scenario scenario = parse_scenario(program(R"({"do": "barrier"})"), "folder/x.json");
   EXPECT_EQ(scenario.file, "x.json");
-  EXPECT_EQ(scenario.nodes(), 1);
+  EXPECT_EQ(scenario.placement, Placement());
   EXPECT_EQ(scenario.timeout, std::chrono::minutes(30));
   EXPECT_TRUE(scenario.checked);
   ASSERT_EQ(scenario.schedules.size(), 1u);
   EXPECT_EQ(scenario.program_of(3).size(), 1u);
+}
+
+TEST(ScenarioFile, PlacesRanksInBlocksInTurnsOrOneByOne) {
+  const auto placement = [](const std::string& key) {
+    return parse_scenario(with(R"("programs": {"*": []}, )" + key), "x.json").placement;
+  };
+  EXPECT_EQ(placement(R"("ranks_per_node": 3)"), (Placement{0, 0, 0, 1}));
+  EXPECT_EQ(placement(R"("nodes": [0, 1])"), (Placement{0, 1, 0, 1}));
+  EXPECT_EQ(placement(R"("nodes": [2, 0, 0, 1])"), (Placement{2, 0, 0, 1}));
+}
+
+TEST(ScenarioFile, WithAPlacementThatCannotBeIsRefused) {
+  const auto why = [](const std::string& key) {
+    return refusal(with(R"("programs": {"*": []}, )" + key));
+  };
+  EXPECT_EQ(why(R"("nodes": [0, -1])"), "x.json: nodes[1] is -1; allowed: 0 to 9999");
+  EXPECT_EQ(why(R"("nodes": [])"),
+            "x.json: nodes is empty; allowed: the nodes of the ranks, in turns");
+  EXPECT_EQ(why(R"("nodes": [0, 0, 1, 1, 1])"),
+            "x.json: nodes has 5 entries for 4 ranks; allowed: one for each rank, or fewer, which "
+            "are taken in turns");
+  EXPECT_EQ(why(R"("nodes": [0], "ranks_per_node": 2)"),
+            "x.json: nodes stands beside ranks_per_node; give one of them");
+  // Three ranks share node 0.
+  const std::string step = R"("programs": {"*": [{"do": "if", "local_ranks": "3", "then": []}]}, )";
+  EXPECT_EQ(refusal(with(step + R"("nodes": [0, 0, 1, 0])")),
+            "x.json: programs.\"*\"[0].local_ranks is \"3\" names local rank 3; allowed: 0 to 2");
 }
 
 TEST(ScenarioFile, TheStarStandsForTheRanksThatNobodyNames) {
@@ -116,11 +143,12 @@ TEST(ScenarioFile, ThatIsHugeIsRefused) {
 }
 
 TEST(ScenarioFile, WithAnUnknownNameIsRefusedWithTheNearest) {
-  EXPECT_EQ(refusal(with(R"("programs": {"*": []}, "time_out": "1 s")")),
-            "x.json: time_out is not known; allowed: fact, source, world_size, ranks_per_node, "
-            "timeout, event_limit, checked, timeouts_end_deadlocks, fidelity, payload, network, "
-            "compute, drawn_faults, faults, liveness, schedules, programs, expect, probes; did you "
-            "mean \"timeout\"?");
+  EXPECT_EQ(
+      refusal(with(R"("programs": {"*": []}, "time_out": "1 s")")),
+      "x.json: time_out is not known; allowed: fact, source, world_size, ranks_per_node, "
+      "nodes, timeout, event_limit, checked, timeouts_end_deadlocks, fidelity, payload, network, "
+      "compute, drawn_faults, faults, liveness, schedules, programs, expect, probes; did you "
+      "mean \"timeout\"?");
   EXPECT_EQ(refusal(program(R"({"do": "barrier", "labl": "x"})")),
             "x.json: programs.\"*\"[0].labl is not known; allowed: do, label, timeout, at; did you "
             "mean \"label\"?");

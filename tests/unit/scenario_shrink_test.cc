@@ -117,6 +117,15 @@ TEST(ScenarioEdit, KeptRanksAreRenumberedWhereverTheyStand) {
   EXPECT_EQ(dropped.at("programs").at("*").at(2).at("then"), Json::array());
 }
 
+TEST(ScenarioEdit, KeptRanksStayOnTheirNodes) {
+  const Json document = Json::parse(R"({"fact": "x", "world_size": 5, "nodes": [0, 3],
+      "programs": {"*": [{"do": "if", "local_ranks": "1", "then": [{"do": "barrier"}]}]},
+      "expect": {"outcome": "passes"}})");
+  EXPECT_EQ(keep_ranks(document, {1, 2, 4}, LostPeer::kSkip).at("nodes"), Json({3, 0, 0}));
+  EXPECT_EQ(flatten(document, 10).at("programs"),
+            Json::parse(R"({"0-1,4": [], "2-3": [{"do": "barrier"}]})"));
+}
+
 TEST(ScenarioEdit, AFlatScenarioRunsAsTheOneWithLoops) {
   const Scenario scenario = parse_scenario(kSkippedInOneTurn, "x.json");
   const Json flat = flatten(Json::parse(kSkippedInOneTurn), 100);

@@ -64,15 +64,14 @@ Traffic traffic_of(AllReduceAlgorithm algorithm, int rank, int ranks, std::uint6
 }
 
 sim::Report run_all_reduce(AllReduceAlgorithm algorithm, int ranks, std::uint64_t count,
-                           const sim::LinkClass& same_node, int ranks_per_node,
-                           sim::Scheduler& scheduler, std::uint64_t seed = 0) {
+                           const Net& net, sim::Scheduler& scheduler, std::uint64_t seed = 0) {
   static sim::StackPool stacks;  // for hundreds of runs
   SimWorldOptions options;
   options.stacks = &stacks;
   options.world.seed = seed;
   options.world.world_size = ranks;
-  options.world.ranks_per_node = ranks_per_node;
-  options.same_node = same_node;
+  options.world.placement = net.placement(ranks);
+  options.same_node = net.same_node;
   options.across_nodes = kFar;
   options.scheduler = &scheduler;
   options.all_reduce = algorithm;
@@ -86,15 +85,15 @@ sim::Report run_all_reduce(AllReduceAlgorithm algorithm, int ranks, std::uint64_
 }
 
 sim::Report run_all_reduce(AllReduceAlgorithm algorithm, int ranks, std::uint64_t count,
-                           const sim::LinkClass& same_node = kNear, int ranks_per_node = 0) {
+                           const Net& net) {
   sim::RoundRobin in_order;
-  return run_all_reduce(algorithm, ranks, count, same_node, ranks_per_node, in_order);
+  return run_all_reduce(algorithm, ranks, count, net, in_order);
 }
 
 // Returns the virtual time of one call.
 sim::Time expect_traffic(AllReduceAlgorithm algorithm, int ranks, std::uint64_t count,
                          const sim::LinkClass& link = kNear) {
-  const sim::Report report = run_all_reduce(algorithm, ranks, count, link);
+  const sim::Report report = run_all_reduce(algorithm, ranks, count, {link});
   for (int rank = 0; rank < ranks; ++rank) {
     const sim::RankReport& seen = report.ranks[rank];
     const Traffic expected = traffic_of(algorithm, rank, ranks, count);
@@ -150,20 +149,22 @@ TEST(SimAllReduceModel, RingOverSeveralNodesRunsAtThePaceOfTheSlowerLinks) {
     for (const int per_node : {1, 2, 4}) {
       const int ranks = nodes * per_node;
       const std::uint64_t count = 8 * static_cast<std::uint64_t>(ranks);
-      const auto report = run_all_reduce(AllReduceAlgorithm::kRing, ranks, count, kNear, per_node);
-      EXPECT_EQ(report.virtual_time, ring_time(ranks, count, kFar))
-          << nodes << " nodes of " << per_node;
+      for (const Net& net : {Net{kNear, per_node}, Net{kNear, 0, nodes}}) {
+        const auto report = run_all_reduce(AllReduceAlgorithm::kRing, ranks, count, net);
+        EXPECT_EQ(report.virtual_time, ring_time(ranks, count, kFar)) << ranks << " ranks, " << net;
+      }
     }
   }
 }
 
-// 2 log2(p) latencies, and 2 (p-1)/p of the data through the port. With `per_node` ranks on a node
-// the first log2(per_node) steps stay on it.
-sim::Time bcube_time(int ranks, std::uint64_t count, int per_node, const sim::LinkClass& near) {
+// 2 log2(p) latencies, and 2 (p-1)/p of the data through the port. With 2^k ranks on each node the
+// first k steps stay on it when ranks fill nodes, and the last k when they take nodes in turns.
+sim::Time bcube_time(int ranks, std::uint64_t count, const Net& net) {
   sim::Time time = 0;
   std::uint64_t bytes = count * kElement;
   for (int distance = 1; distance < ranks; distance *= 2) {
-    const sim::LinkClass& link = distance < per_node ? near : kFar;
+    const bool is_near = net.node_of(0) == net.node_of(distance);
+    const sim::LinkClass& link = is_near ? net.same_node : kFar;
     bytes /= 2;
     time += 2 * (link.latency + link.transfer_time(bytes));
   }
@@ -184,7 +185,7 @@ TEST(SimAllReduceModel, BcubeSendsAndTakesWhatItsFormulasSayAtEveryWorldSize) {
     const std::uint64_t count = 8 * static_cast<std::uint64_t>(ranks);
     const int rest = ranks >> std::countr_zero(static_cast<unsigned>(ranks));
     for (const sim::LinkClass& link : {kNear, kThin}) {
-      const sim::Time twos = bcube_time(ranks / rest, count, ranks, link);
+      const sim::Time twos = bcube_time(ranks / rest, count, {link});
       EXPECT_EQ(expect_traffic(kBcube, ranks, count, link), twos + bcube_rest_time(rest, link))
           << ranks;
     }
@@ -198,7 +199,8 @@ TEST(SimAllReduceModel, TakesTheSameTimeInEveryOrderOfFibers) {
       std::set<sim::Time> times;
       for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         sim::RandomWalk any_order;
-        times.insert(run_all_reduce(algorithm, ranks, 97, kThin, 2, any_order, seed).virtual_time);
+        times.insert(
+            run_all_reduce(algorithm, ranks, 97, {kThin, 2}, any_order, seed).virtual_time);
       }
       EXPECT_EQ(times.size(), 1u) << ranks;
     }
@@ -209,9 +211,10 @@ TEST(SimAllReduceModel, BcubeOverSeveralNodesTakesItsClosedFormAtPowersOfTwo) {
   for (int ranks = 2; ranks <= kWorldMax; ranks *= 2) {
     for (int per_node = 1; per_node <= ranks; per_node *= 2) {
       const std::uint64_t count = 16 * static_cast<std::uint64_t>(ranks);
-      const auto report = run_all_reduce(AllReduceAlgorithm::kBcube, ranks, count, kNear, per_node);
-      EXPECT_EQ(report.virtual_time, bcube_time(ranks, count, per_node, kNear))
-          << ranks << " ranks, " << per_node << " on a node";
+      for (const Net& net : {Net{kNear, per_node}, Net{kNear, 0, ranks / per_node}}) {
+        const auto report = run_all_reduce(AllReduceAlgorithm::kBcube, ranks, count, net);
+        EXPECT_EQ(report.virtual_time, bcube_time(ranks, count, net)) << ranks << " ranks, " << net;
+      }
     }
   }
 }

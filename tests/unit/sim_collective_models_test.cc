@@ -23,6 +23,7 @@ constexpr int kWorldMax = 128;
 constexpr Net kOneNode{};
 constexpr Net kThinNode{kThin};
 constexpr Net kNodesOfThree{kNear, 3};
+constexpr Net kTwoInTurns{kNear, 0, 2};
 
 using Bytes = std::vector<std::uint8_t>;
 using Body = std::function<void(ProcessGroup&)>;
@@ -35,7 +36,7 @@ sim::Report run_call(int ranks, const Net& net, const Body& body,
   SimWorldOptions options;
   options.stacks = &stacks;
   options.world.world_size = ranks;
-  options.world.ranks_per_node = net.ranks_per_node;
+  options.world.placement = net.placement(ranks);
   options.same_node = net.same_node;
   options.across_nodes = kFar;
   options.all_reduce = algorithm;
@@ -59,8 +60,7 @@ sim::Time expect_model(const PortModel& model, const sim::Report& report) {
 // links and over several nodes; at few with large ones.
 void for_each_setting(const std::function<void(int, std::uint64_t, const Net&)>& check_in_scope) {
   const auto check = [&](int ranks, std::uint64_t size, const Net& net) {
-    SCOPED_TRACE(testing::Message()
-                 << ranks << " ranks, size " << size << ", nodes of " << net.ranks_per_node);
+    SCOPED_TRACE(testing::Message() << ranks << " ranks, size " << size << ", " << net);
     check_in_scope(ranks, size, net);
   };
   for (int ranks = 1; ranks <= kWorldMax; ++ranks) check(ranks, 7, kThinNode);
@@ -68,7 +68,7 @@ void for_each_setting(const std::function<void(int, std::uint64_t, const Net&)>&
   for (int ranks = 1; ranks <= 33; ++ranks) some.push_back(ranks);
   for (const int ranks : some) {
     for (const std::uint64_t size : {0, 1, 8, 1001}) {
-      for (const Net& net : {kOneNode, kNodesOfThree}) check(ranks, size, net);
+      for (const Net& net : {kOneNode, kNodesOfThree, kTwoInTurns}) check(ranks, size, net);
     }
   }
   for (const int ranks : {2, 3, 5, 8}) {
@@ -80,7 +80,7 @@ void for_each_setting(const std::function<void(int, std::uint64_t, const Net&)>&
 
 // Closed forms have one link class.
 void expect_closed(const Net& net, sim::Time time, sim::Time closed) {
-  if (net.ranks_per_node == 0) {
+  if (net.ranks_per_node == 0 && net.nodes_in_turns == 0) {
     EXPECT_EQ(time, closed);
   }
 }
@@ -88,8 +88,8 @@ void expect_closed(const Net& net, sim::Time time, sim::Time closed) {
 // Dissemination: in step k to the rank 2^k after it, from the rank 2^k before it.
 TEST(SimCollectiveModels, BarrierTakesALatencyForEveryDoubling) {
   for (int ranks = 1; ranks <= kWorldMax; ++ranks) {
-    for (const Net& net : {kOneNode, kNodesOfThree, Net{kNear, 8}}) {
-      SCOPED_TRACE(testing::Message() << ranks << " ranks, nodes of " << net.ranks_per_node);
+    for (const Net& net : {kOneNode, kNodesOfThree, Net{kNear, 8}, kTwoInTurns}) {
+      SCOPED_TRACE(testing::Message() << ranks << " ranks, " << net);
       PortModel model(ranks, net);
       for (int distance = 1; distance < ranks; distance *= 2) {
         std::vector<Message> step;
@@ -103,6 +103,9 @@ TEST(SimCollectiveModels, BarrierTakesALatencyForEveryDoubling) {
       EXPECT_EQ(report.messages, static_cast<std::uint64_t>(ranks * log2_up(ranks)));
       EXPECT_EQ(report.bytes, 0u);
       expect_closed(net, time, log2_up(ranks) * net.same_node.latency);
+      if (net.nodes_in_turns == 2 && ranks % 2 == 0) {  // only the first step leaves the node
+        EXPECT_EQ(time, kFar.latency + (log2_up(ranks) - 1) * kNear.latency);
+      }
     }
   }
 }
@@ -110,8 +113,8 @@ TEST(SimCollectiveModels, BarrierTakesALatencyForEveryDoubling) {
 // Ours: a byte from each rank to rank 0, which then sends each a byte for every rank.
 TEST(SimCollectiveModels, MonitoredBarrierGoesToRankZeroAndBack) {
   for (int ranks = 1; ranks <= kWorldMax; ++ranks) {
-    for (const Net& net : {kOneNode, kThinNode, kNodesOfThree}) {
-      SCOPED_TRACE(testing::Message() << ranks << " ranks, nodes of " << net.ranks_per_node);
+    for (const Net& net : {kOneNode, kThinNode, kNodesOfThree, kTwoInTurns}) {
+      SCOPED_TRACE(testing::Message() << ranks << " ranks, " << net);
       const auto n = static_cast<std::uint64_t>(ranks);
       PortModel model(ranks, net);
       std::vector<Message> tokens, verdicts;

@@ -70,7 +70,7 @@ std::uint64_t expect_same(const SimWorldOptions& options, const Program& program
 SimWorldOptions options_of(int ranks, int ranks_per_node = 0) {
   SimWorldOptions options;
   options.world.world_size = ranks;
-  options.world.ranks_per_node = ranks_per_node;
+  if (ranks_per_node > 0) options.world.placement = place_in_blocks(ranks, ranks_per_node);
   options.same_node = {2'000, 4'000'000'000};
   options.across_nodes = {7'000, 900'000'000};
   return options;

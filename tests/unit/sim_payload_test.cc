@@ -20,7 +20,7 @@ constexpr std::size_t kCount = 401;  // above what steers
 SimWorldOptions options_of(int ranks, PayloadMode payload) {
   SimWorldOptions options;
   options.world.world_size = ranks;
-  options.world.ranks_per_node = 3;
+  options.world.placement = place_in_blocks(ranks, 3);
   options.payload = payload;
   return options;
 }

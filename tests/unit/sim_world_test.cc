@@ -210,7 +210,7 @@ TEST(SimWorld, SubgroupsTalkAtTheSameTimeAsTheWorld) {
 
 TEST(SimWorld, EveryRankHasTheLaunchersVariables) {
   SimWorldOptions options = world_of(5);
-  options.world.ranks_per_node = 2;
+  options.world.placement = {0, 1, 1, 0, 2};
   std::vector<std::string> seen(5);
   rethrow(run_sim_world(options, [&](RankContext& rank) {
     const Environment& environment = rank.runtime.environment();
@@ -220,7 +220,7 @@ TEST(SimWorld, EveryRankHasTheLaunchersVariables) {
     EXPECT_FALSE(environment.get("HOME").has_value());
     EXPECT_EQ(environment.all().front(), "GROUP_RANK=" + *environment.get("GROUP_RANK"));
   }));
-  EXPECT_EQ(seen, (std::vector<std::string>{"00205", "11205", "20215", "31215", "40125"}));
+  EXPECT_EQ(seen, (std::vector<std::string>{"00205", "10215", "21215", "31205", "40125"}));
 }
 
 TEST(SimWorld, RanksShareOneFileSystem) {
@@ -336,7 +336,18 @@ TEST(SimBackend, RefusesWorldsThatCannotBe) {
   SimBackend backend;
   const auto nothing = [](RankContext&) {};
   EXPECT_THROW(backend.run_world({.world_size = 0}, nothing), ConfigError);
-  EXPECT_THROW(backend.run_world({.world_size = 2, .ranks_per_node = -1}, nothing), ConfigError);
+  const auto refusal = [&](const WorldOptions& options) -> std::string {
+    try {
+      backend.run_world(options, nothing);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_EQ(refusal({.world_size = 2, .placement = {0, -1}}),
+            "rank 1 is on node -1; nodes count from 0");
+  EXPECT_EQ(refusal({.world_size = 2, .placement = {0}}),
+            "the placement has the nodes of 1 rank, the world size is 2");
   EXPECT_THROW(backend.run_world({.world_size = 2, .timeout = Duration(0)}, nothing), ConfigError);
 }
 
