@@ -203,20 +203,26 @@ TEST(SimCollectiveModels, AllGatherGoesAroundARingInHalves) {
   });
 }
 
-// All at once into the root's port, lower ranks first.
-TEST(SimCollectiveModels, GatherFillsTheRootsPort) {
-  for_each_setting([](int ranks, std::uint64_t bytes, const Net& net) {
+// All at once into the root's port or out of it, lower ranks first.
+void expect_root_port_filled(Op op) {
+  for_each_setting([op](int ranks, std::uint64_t bytes, const Net& net) {
     const auto n = static_cast<std::uint64_t>(ranks);
     const int root = ranks / 3;
     PortModel model(ranks, net);
     std::vector<Message> messages;
     for (int rank = 0; rank < ranks && bytes > 0; ++rank) {
-      if (rank != root) messages.push_back({rank, root, bytes});
+      if (rank == root) continue;
+      messages.push_back(op == Op::kGather ? Message{rank, root, bytes}
+                                           : Message{root, rank, bytes});
     }
     model.exchange(messages);
     const auto report = run_call(ranks, net, [&](ProcessGroup& group) {
-      Bytes in(bytes), out(group.rank() == root ? n * bytes : 0);
-      group.gather(ConstBuffer::of(std::span(in)), Buffer::of(std::span(out)), root)->wait();
+      Bytes part(bytes), whole(group.rank() == root ? n * bytes : 0);
+      if (op == Op::kGather) {
+        group.gather(ConstBuffer::of(std::span(part)), Buffer::of(std::span(whole)), root)->wait();
+      } else {
+        group.scatter(ConstBuffer::of(std::span(whole)), Buffer::of(std::span(part)), root)->wait();
+      }
     });
     const sim::Time time = expect_model(model, report);
     const std::uint64_t sent = bytes == 0 ? 0 : n - 1;
@@ -228,30 +234,9 @@ TEST(SimCollectiveModels, GatherFillsTheRootsPort) {
   });
 }
 
-// All at once out of the root's port, to lower ranks first.
-TEST(SimCollectiveModels, ScatterFillsTheRootsPort) {
-  for_each_setting([](int ranks, std::uint64_t bytes, const Net& net) {
-    const auto n = static_cast<std::uint64_t>(ranks);
-    const int root = ranks / 3;
-    PortModel model(ranks, net);
-    std::vector<Message> messages;
-    for (int rank = 0; rank < ranks && bytes > 0; ++rank) {
-      if (rank != root) messages.push_back({root, rank, bytes});
-    }
-    model.exchange(messages);
-    const auto report = run_call(ranks, net, [&](ProcessGroup& group) {
-      Bytes in(group.rank() == root ? n * bytes : 0), out(bytes);
-      group.scatter(ConstBuffer::of(std::span(in)), Buffer::of(std::span(out)), root)->wait();
-    });
-    const sim::Time time = expect_model(model, report);
-    const std::uint64_t sent = bytes == 0 ? 0 : n - 1;
-    EXPECT_EQ(report.messages, sent);
-    EXPECT_EQ(report.bytes, sent * bytes);
-    const sim::LinkClass& link = net.same_node;
-    expect_closed(net, time,
-                  sent == 0 ? 0 : link.latency + (ranks - 1) * link.transfer_time(bytes));
-  });
-}
+TEST(SimCollectiveModels, GatherFillsTheRootsPort) { expect_root_port_filled(Op::kGather); }
+
+TEST(SimCollectiveModels, ScatterFillsTheRootsPort) { expect_root_port_filled(Op::kScatter); }
 
 // Everybody to everybody, beginning with the next rank: in every turn each port has one message.
 TEST(SimCollectiveModels, AllToAllFillsAllPorts) {
