@@ -71,6 +71,18 @@ TEST(NcclCreation, DevicesOfTwoHostsAreNotTheSame) {
   EXPECT_EQ(report.complaints, Lines{});
 }
 
+// Row P22 of the known pitfalls: two nodes of one device each, and a barrier as the first call.
+// Rank 1 has device 0 there; a device guessed from its rank would not exist.
+TEST(NcclCreation, TheDeviceIsThatOfTheLocalRankNotOfTheRank) {
+  StandinWorldOptions options = world_of(2);
+  options.machine.ranks_per_host = options.machine.devices = 1;
+  options.world.placement = {0, 1};
+  const StandinReport report =
+      run_standin_world(options, [](RankContext& rank) { rank.group.barrier()->wait(); });
+  for (const sim::RankReport& rank : report.run.ranks) EXPECT_EQ(refusal_of(rank), "no error");
+  EXPECT_EQ(report.complaints, Lines{});
+}
+
 TEST(NcclCreation, ARankThatDoesNotComeIsNamed) {
   StandinWorldOptions options = world_of(4);
   options.absent = {2};
