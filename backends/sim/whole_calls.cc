@@ -37,8 +37,8 @@ WholeCalls::WholeCalls(sim::Simulation& simulation, const sim::NetworkOptions& n
 
 bool WholeCalls::can_run(const Operation& operation, const Endpoint& endpoint) const {
   const Call& call = operation.call;
-  if (endpoint.is_closed() || !has_whole_data(call.op)) return false;
-  if (call.op == Op::kBarrier) return true;
+  if (endpoint.is_closed() || is_point_to_point(call.op)) return false;
+  if (call.op == Op::kBarrier || call.op == Op::kMonitoredBarrier) return true;
   return bytes_of_rank(call) > 0 && endpoint.payload() != PayloadMode::kHashed;
 }
 
@@ -230,8 +230,10 @@ WholeCalls::Cost WholeCalls::measure(const Meeting& meeting) const {
       Endpoint& endpoint = group.endpoints[rank];
       const std::shared_ptr<gloo::Context> context = make_gloo_context(endpoint);
       Payload& payload = endpoint.begin_size_only();
-      gloo_operations::run({context, original.runtime, original.call, payload, original.tag,
-                            kGlooForever, original.all_reduce});
+      Call call = original.call;
+      call.timeout = kForever;  // a watch on it would belong to the other simulation
+      gloo_operations::run({context, original.runtime, call, payload, original.tag, kGlooForever,
+                            original.all_reduce});
       cost.time[rank] = simulation.now();
     });
   }

@@ -6,7 +6,7 @@
 // algorithm's own messages: the first call of a kind (operation, type, bytes, root) runs message by
 // message, without data, in a simulation of its own, and its times are kept.
 // Whatever else, it leaves to the messages: ranks that come at different times, calls that differ,
-// hashed payloads, timeouts that would pass, and operations without has_whole_data().
+// hashed payloads, timeouts that would pass, sends and receives.
 //
 // While a call runs so, its ranks' ports are taken: a message of another group from or to one of
 // them fails, with a text that says so, because its time would be wrong. A rank that leaves in the

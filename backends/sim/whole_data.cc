@@ -35,12 +35,15 @@ struct Vectors {
   }
 };
 
+constexpr std::size_t kSegmentMax = 1 << 20;  // of Gloo's rings
+
 std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+
+std::byte* bytes_of(const Buffer& buffer) { return static_cast<std::byte*>(buffer.data()); }
 
 // Chunk c travels from rank c-1 downwards round the ring to rank c; each rank adds it to its own.
 // How the data are cut into chunks: gloo/allreduce.cc.
 void reduce_by_ring(const Vectors& vectors) {
-  constexpr std::size_t kSegmentMax = 1 << 20;
   const std::size_t ranks = vectors.ranks(), element = vectors.element;
   const std::size_t total = vectors.count * element;
   const std::size_t segment_max = element * std::max<std::size_t>(1, kSegmentMax / element);
@@ -56,6 +59,30 @@ void reduce_by_ring(const Vectors& vectors) {
     }
     vectors.collect(c, first, length);
   }
+}
+
+// Each chunk as in the ring of all-reduce; the root takes it where it ends. How the data are cut
+// into chunks: gloo/reduce.cc.
+void reduce_to_root(Calls calls) {
+  const Buffer& result = calls[static_cast<std::size_t>(calls[0]->root)]->output;
+  const std::size_t ranks = calls.size(), element = result.type().size(), total = result.bytes();
+  const std::size_t segment_max = element * std::max<std::size_t>(1, kSegmentMax / element);
+  const std::size_t segment =
+      element * divide_up(std::min(divide_up(total, 2 * ranks), segment_max), element);
+  const std::size_t chunk =
+      segment * std::max<std::size_t>(divide_up(divide_up(total, segment), ranks), 2);
+  const ReduceFunction reduce = reduce_function(result.type(), calls[0]->reduce_op);
+  const std::unique_ptr<std::byte[]> sum(new std::byte[std::min(chunk, total)]);
+  for (std::size_t c = 0; c * chunk < total; ++c) {
+    const std::size_t first = c * chunk, length = std::min(chunk, total - first);
+    const auto part_of = [&](std::size_t rank) { return bytes_of(calls[rank]->output) + first; };
+    std::memcpy(sum.get(), part_of((c + ranks - 1) % ranks), length);
+    for (std::size_t hop = 2; hop <= ranks; ++hop) {
+      reduce(sum.get(), part_of((c + ranks - hop) % ranks), sum.get(), length / element);
+    }
+    std::memcpy(bytes_of(result) + first, sum.get(), length);
+  }
+  if (calls[0]->reduce_op == ReduceOp::kAverage) divide(result, static_cast<int>(ranks));
 }
 
 // In groups of two as long as two divides the number of ranks, then in one of the odd rest: each
@@ -100,8 +127,6 @@ void reduce(const Vectors& vectors, const Call& call, ElementType type, AllReduc
   divide(Buffer(vectors.of_rank[0], type, Layout(static_cast<std::int64_t>(vectors.count))),
          static_cast<int>(vectors.ranks()));
 }
-
-std::byte* bytes_of(const Buffer& buffer) { return static_cast<std::byte*>(buffer.data()); }
 
 void all_reduce(Calls calls, AllReduceAlgorithm wanted) {
   const Buffer& data = calls[0]->output;
@@ -163,15 +188,12 @@ void gather(Calls calls, const Call& receiver) {
 
 }  // namespace
 
-bool has_whole_data(Op op) {
-  return op != Op::kReduce && op != Op::kMonitoredBarrier && !is_point_to_point(op);
-}
-
 void compute_whole_data(Calls calls, AllReduceAlgorithm wanted) {
   const Call& first = *calls[0];
   switch (first.op) {
     case Op::kAllReduce: return all_reduce(calls, wanted);
     case Op::kReduceScatter: return reduce_scatter(calls, wanted);
+    case Op::kReduce: return reduce_to_root(calls);
     case Op::kBroadcast: return broadcast(calls);
     case Op::kAllToAll: return all_to_all(calls);
     case Op::kGather: return gather(calls, *calls[static_cast<std::size_t>(first.root)]);
@@ -183,11 +205,10 @@ void compute_whole_data(Calls calls, AllReduceAlgorithm wanted) {
         move(*calls[to], 0, *calls[static_cast<std::size_t>(first.root)], to, first.output.bytes());
       }
       return;
-    case Op::kBarrier: return;
-    case Op::kReduce:
+    case Op::kBarrier:
+    case Op::kMonitoredBarrier: return;
     case Op::kSend:
-    case Op::kRecv:
-    case Op::kMonitoredBarrier: break;
+    case Op::kRecv: break;
   }
   DDPROOF_CHECK(false);
 }

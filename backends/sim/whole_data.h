@@ -9,11 +9,8 @@
 
 namespace ddproof {
 
-// False: there is no computation for it here (reduce, monitored_barrier, send, recv).
-bool has_whole_data(Op op);
-
-// `calls[r]` is rank r's call. Requires: one collective with has_whole_data(), made by all ranks
-// with the same arguments, two or more ranks, `all_reduce` as the group was made with.
+// `calls[r]` is rank r's call. Requires: one collective, made by all ranks with the same
+// arguments, two or more ranks, `all_reduce` as the group was made with.
 void compute_whole_data(std::span<const Call* const> calls, AllReduceAlgorithm all_reduce);
 
 }  // namespace ddproof

@@ -116,6 +116,28 @@ TEST(SimFidelity, AllReducesAreTheSameAtEveryWorldSize) {
   }
 }
 
+TEST(SimFidelity, ReducesAndMonitoredBarriersAreTheSameAtEveryWorldSize) {
+  for (int ranks = 1; ranks <= 128; ++ranks) {
+    const SimWorldOptions options = options_of(ranks, ranks % 3 == 0 ? 8 : 0);
+    const std::size_t count = ranks % 2 == 0 ? 8 * static_cast<std::size_t>(ranks) : 97;
+    for (const Op op : {Op::kReduce, Op::kMonitoredBarrier}) {
+      const std::uint64_t saved =
+          expect_same(options, repeat(1, op, count, ranks / 3), name_of(op, ranks, count));
+      EXPECT_TRUE(ranks <= 3 || saved > 0) << ranks;
+    }
+  }
+}
+
+// Three segments to a chunk, of which Gloo sends one in vain.
+TEST(SimFidelity, ReducesOfManySegmentsAreTheSame) {
+  const auto program = [](RankContext& rank, Seen& seen) {
+    seen.results.push_back(
+        call(rank, Op::kReduce, input_of(rank.group.rank(), 1'500'001), 1, ReduceOp::kAverage));
+    seen.times.push_back(rank.runtime.now().count());
+  };
+  EXPECT_GT(expect_same(options_of(2), program, "a large average"), 0u);
+}
+
 TEST(SimFidelity, OtherCollectivesAreTheSameAtManyWorldSizes) {
   for (const int ranks : {23, 32, 33, 48, 64, 97, 128}) {
     for (const Op op : {Op::kBarrier, Op::kBroadcast, Op::kAllGather, Op::kReduceScatter,
