@@ -19,7 +19,7 @@ namespace {
 
 constexpr const Precision& kFloat = kPrecisionOf<float>;
 
-struct HostBatch {
+struct StepBatch {
   Tensor<float> input;
   std::vector<std::int64_t> labels;
 };
@@ -41,28 +41,30 @@ class Batches {
     }
   }
 
-  HostBatch of_rank(Device<float>& device, int step, int rank) const {
+  StepBatch of_rank(Device<float>& device, int step, int rank) const {
     return read(device, step, rank, 1);
   }
   // The ranks' batches one after another.
-  HostBatch whole(Device<float>& device, int step) const {
+  StepBatch whole(Device<float>& device, int step) const {
     return read(device, step, 0, static_cast<int>(indices_.size()));
   }
 
  private:
-  HostBatch read(Device<float>& device, int step, int first_rank, int ranks) const {
+  StepBatch read(Device<float>& device, int step, int first_rank, int ranks) const {
     Shape shape = job_.dataset.sample_shape();
     const auto values = static_cast<std::size_t>(element_count(shape));
     shape.insert(shape.begin(), ranks * job_.batch_size);
-    HostBatch batch{Tensor<float>(device, std::move(shape)), {}};
+    StepBatch batch{Tensor<float>(device, std::move(shape)), {}};
+    std::vector<float> input(static_cast<std::size_t>(batch.input.count()));
     for (int rank = first_rank; rank < first_rank + ranks; ++rank) {
       for (std::int64_t i = 0; i < job_.batch_size; ++i) {
         const std::int64_t index =
             indices_[static_cast<std::size_t>(rank)][step * job_.batch_size + i];
-        const auto to = batch.input.span().subspan(batch.labels.size() * values, values);
+        const auto to = std::span(input).subspan(batch.labels.size() * values, values);
         batch.labels.push_back(job_.dataset.read(index, to));
       }
     }
+    device.copy_from_host(batch.input.data(), input.data(), batch.input.count());
     return batch;
   }
 
@@ -70,34 +72,45 @@ class Batches {
   std::vector<IndexList> indices_;  // by rank
 };
 
-// A model with its optimizer, and the bits of its state.
+// Of one parameter, in host memory.
+struct State {
+  std::vector<float> value;
+  std::vector<float> gradient;
+  std::vector<float> buffer;  // the momentum; empty before the first step
+};
+
+// A model with its optimizer on a device, and its state.
 struct Replica {
   Replica(Device<float>& device, const TrainingJob& job)
       : model(job.make_model(device)), optimizer(model->parameters(), job.sgd) {}
 
+  // Waits for the device.
+  State state_of(std::size_t parameter) const {
+    const Parameter<float>& it = *optimizer.parameters()[parameter];
+    const auto& buffer = optimizer.momentum_buffer(parameter);
+    return {to_host(it.value), to_host(it.gradient),
+            buffer ? to_host(*buffer) : std::vector<float>()};
+  }
+
   std::uint64_t digest() const {
     std::uint64_t digest = 0;
-    const auto add = [&digest](const Tensor<float>& tensor) {
-      digest = digest_of(std::as_bytes(tensor.span()), digest);
-    };
     for (std::size_t i = 0; i < optimizer.parameters().size(); ++i) {
-      add(optimizer.parameters()[i]->value);
-      add(optimizer.parameters()[i]->gradient);
-      if (optimizer.momentum_buffer(i)) add(*optimizer.momentum_buffer(i));
+      const State state = state_of(i);
+      for (const auto* part : {&state.value, &state.gradient, &state.buffer}) {
+        digest = digest_of(std::as_bytes(std::span(*part)), digest);
+      }
     }
     return digest;
   }
 
-  void take_over(const Replica& other) {
-    for (std::size_t i = 0; i < optimizer.parameters().size(); ++i) {
-      copy(other.optimizer.parameters()[i]->value, optimizer.parameters()[i]->value);
-      const auto& buffer = other.optimizer.momentum_buffer(i);
-      if (buffer) copy(*buffer, optimizer.make_momentum_buffer(i));
-    }
+  // But for the gradients.
+  void set_state(std::size_t parameter, const State& state) {
+    set(optimizer.parameters()[parameter]->value, state.value);
+    if (!state.buffer.empty()) set(optimizer.make_momentum_buffer(parameter), state.buffer);
   }
 
-  static void copy(const Tensor<float>& from, Tensor<float>& to) {
-    std::ranges::copy(from.span(), to.span().begin());
+  static void set(Tensor<float>& tensor, const std::vector<float>& values) {
+    tensor.device().copy_from_host(tensor.data(), values.data(), tensor.count());
   }
 
   std::unique_ptr<Module<float>> model;
@@ -128,7 +141,7 @@ class Comparer {
   int world_size_;
 };
 
-// The single device, and beside it the model whose backward gives magnitudes.
+// The single CPU, and beside it the model whose backward gives magnitudes.
 class OneDevice {
  public:
   OneDevice(const TrainingJob& job, const Batches& batches, int world_size)
@@ -144,19 +157,15 @@ class OneDevice {
   void take_over(const Replica& ranks) {
     before_.clear();
     for (std::size_t i = 0; i < ranks.optimizer.parameters().size(); ++i) {
-      const auto values = ranks.optimizer.parameters()[i]->value.span();
-      const auto& buffer = ranks.optimizer.momentum_buffer(i);
-      State state{{values.begin(), values.end()}, {}};
-      if (buffer) state.buffer.assign(buffer->span().begin(), buffer->span().end());
-      before_.push_back(std::move(state));
+      before_.push_back(ranks.state_of(i));
+      replica_.set_state(i, before_.back());
+      magnitudes_.set_state(i, before_.back());
     }
-    replica_.take_over(ranks);
-    magnitudes_.take_over(ranks);
   }
 
   // Call with the ranks' state after their step.
   StepComparison step_and_compare(int step, const Replica& ranks) {
-    const HostBatch batch = batches_.whole(cpu_, step);
+    const StepBatch batch = batches_.whole(cpu_, step);
     trainer_.step(batch.input, batch.labels);
     zero_grad(*magnitudes_.model);
     SoftmaxCrossEntropy<float> loss;
@@ -169,37 +178,30 @@ class OneDevice {
   }
 
  private:
-  struct State {
-    std::vector<float> value;
-    std::vector<float> buffer;  // empty before the first step
-  };
-
   void compare_parameter(std::size_t i, const Replica& ranks, Comparer& comparer,
                          StepComparison& result) {
-    const Parameter<float>& theirs = *ranks.optimizer.parameters()[i];
-    const Parameter<float>& ours = *replica_.optimizer.parameters()[i];
+    const State theirs = ranks.state_of(i);
+    const State ours = replica_.state_of(i);
+    const Parameter<float>& parameter = *replica_.optimizer.parameters()[i];
     const Tensor<float>& magnitude = magnitudes_.optimizer.parameters()[i]->gradient;
     const GradientPath path = magnitude_device_.path_to(magnitude.data());
     SgdStepMagnitudes step = settings(i);
-    result.elements += ours.value.count();
-    for (std::size_t j = 0; j < ours.value.span().size(); ++j) {
-      const float their_gradient = theirs.gradient.span()[j];
-      const float our_gradient = ours.gradient.span()[j];
-      comparer.compare(result.gradient, "the gradient", ours.name, j, their_gradient, our_gradient,
+    result.elements += parameter.value.count();
+    for (std::size_t j = 0; j < ours.value.size(); ++j) {
+      comparer.compare(result.gradient, "the gradient", parameter.name, j, theirs.gradient[j],
+                       ours.gradient[j],
                        ddp_gradient_bound(path, world_size_, magnitude.span()[j]));
       step.weight = std::abs(before_[i].value[j]);
       step.buffer = step.first_step ? 0 : std::abs(before_[i].buffer[j]);
-      step.gradient = std::max(std::abs(their_gradient), std::abs(our_gradient));
+      step.gradient = std::max(std::abs(theirs.gradient[j]), std::abs(ours.gradient[j]));
       step.gradient_bound =
-          std::abs(static_cast<double>(their_gradient) - static_cast<double>(our_gradient));
-      if (replica_.optimizer.momentum_buffer(i)) {
-        comparer.compare(result.momentum, "the momentum", ours.name, j,
-                         ranks.optimizer.momentum_buffer(i)->span()[j],
-                         replica_.optimizer.momentum_buffer(i)->span()[j],
-                         sgd_buffer_bound(step, kFloat));
+          std::abs(static_cast<double>(theirs.gradient[j]) - static_cast<double>(ours.gradient[j]));
+      if (!ours.buffer.empty()) {
+        comparer.compare(result.momentum, "the momentum", parameter.name, j, theirs.buffer[j],
+                         ours.buffer[j], sgd_buffer_bound(step, kFloat));
       }
-      comparer.compare(result.weight, "the weight", ours.name, j, theirs.value.span()[j],
-                       ours.value.span()[j], sgd_weight_bound(step, kFloat));
+      comparer.compare(result.weight, "the weight", parameter.name, j, theirs.value[j],
+                       ours.value[j], sgd_weight_bound(step, kFloat));
     }
   }
 
@@ -227,10 +229,11 @@ class OneDevice {
 // By step, then by rank.
 using Digests = std::vector<std::vector<std::uint64_t>>;
 
-void run_rank(RankContext& rank, const TrainingJob& job, const Batches& batches,
-              std::vector<StepComparison>& results, Digests& digests) {
-  Cpu<float> cpu;
-  Replica replica(cpu, job);
+void run_rank(const PropertyWorld& world, RankContext& rank, const TrainingJob& job,
+              const Batches& batches, std::vector<StepComparison>& results, Digests& digests) {
+  const std::unique_ptr<Device<float>> device =
+      world.make_device ? world.make_device() : std::make_unique<Cpu<float>>();
+  Replica replica(*device, job);
   Trainer<float> trainer(*replica.model, replica.optimizer, &rank.group, job.ddp);
   std::unique_ptr<OneDevice> alone;
   if (rank.group.rank() == 0) {
@@ -238,7 +241,7 @@ void run_rank(RankContext& rank, const TrainingJob& job, const Batches& batches,
   }
   for (int step = 0; step < job.steps; ++step) {
     if (alone) alone->take_over(replica);
-    const HostBatch batch = batches.of_rank(cpu, step, rank.group.rank());
+    const StepBatch batch = batches.of_rank(*device, step, rank.group.rank());
     trainer.step(batch.input, batch.labels);
     const auto at = static_cast<std::size_t>(step);
     digests[at][static_cast<std::size_t>(rank.group.rank())] = replica.digest();
@@ -255,7 +258,7 @@ std::vector<StepComparison> compare_with_one_device(const PropertyWorld& world, 
   std::vector<StepComparison> results(steps);
   Digests digests(steps, std::vector<std::uint64_t>(static_cast<std::size_t>(world_size)));
   run_ranks(world, world_size, job.seed, Checked::kYes,
-            [&](RankContext& rank) { run_rank(rank, job, batches, results, digests); });
+            [&](RankContext& rank) { run_rank(world, rank, job, batches, results, digests); });
   for (std::size_t step = 0; step < steps; ++step) {
     const auto& of_step = digests[step];
     const auto other =

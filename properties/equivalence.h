@@ -1,5 +1,5 @@
 // Do N ranks train what one device trains? Runs a training job on the ranks of a world and, beside
-// rank 0, on one device with the whole batch: each step from the same state, so that differences
+// rank 0, on one CPU with the whole batch: each step from the same state, so that differences
 // are rounding alone and never pile up.
 //
 // After each step, element by element:

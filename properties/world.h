@@ -8,6 +8,7 @@
 
 #include "backends/api/backend.h"
 #include "properties/property.h"
+#include "reference/compute/device.h"
 
 namespace ddproof {
 
@@ -15,10 +16,14 @@ namespace ddproof {
 // The result must not outlive the group that it was given.
 using WrapGroup = std::function<std::unique_ptr<ProcessGroup>(ProcessGroup& group)>;
 
+// A device for the calling rank, made in its task once it has joined.
+using MakeDevice = std::function<std::unique_ptr<Device<float>>()>;
+
 struct PropertyWorld {
   Backend& backend;
   int world_size_max = 4;
-  WrapGroup wrap_group = nullptr;  // none
+  WrapGroup wrap_group = nullptr;    // none
+  MakeDevice make_device = nullptr;  // what ranks train on; null: a Cpu
 };
 
 // Half the cases use the full size, the others any size from 1.

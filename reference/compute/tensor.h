@@ -82,4 +82,12 @@ class Tensor {
   bool owned_ = false;
 };
 
+// A copy of the elements. Waits for the device.
+template <class T>
+std::vector<T> to_host(const Tensor<T>& tensor) {
+  std::vector<T> host(static_cast<std::size_t>(tensor.count()));
+  if (!host.empty()) tensor.device().copy_to_host(host.data(), tensor.data(), tensor.count());
+  return host;
+}
+
 }  // namespace ddproof

@@ -64,10 +64,7 @@ class SoftmaxCrossEntropy {
   std::int64_t counted() const { return counted_; }
   // Each row's loss in the last forward, 0 where ignored. Waits for the device.
   std::span<const T> row_losses() {
-    if (!row_losses_) {
-      row_losses_.emplace(static_cast<std::size_t>(losses_.count()));
-      losses_.device().copy_to_host(row_losses_->data(), losses_.data(), losses_.count());
-    }
+    if (!row_losses_) row_losses_ = to_host(losses_);
     return *row_losses_;
   }
   // The reduced loss of the last forward. Row losses are added in row order. All rows ignored: NaN
@@ -101,8 +98,7 @@ template <class T>
 std::int64_t count_correct(const Tensor<T>& logits, std::span<const std::int64_t> targets) {
   DDPROOF_CHECK(logits.size(0) == static_cast<std::int64_t>(targets.size()));
   const std::int64_t classes = logits.size(1);
-  std::vector<T> host(static_cast<std::size_t>(logits.count()));
-  logits.device().copy_to_host(host.data(), logits.data(), logits.count());
+  const std::vector<T> host = to_host(logits);
   std::int64_t correct = 0;
   for (std::size_t row = 0; row < targets.size(); ++row) {
     const T* values = host.data() + static_cast<std::int64_t>(row) * classes;

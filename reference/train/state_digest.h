@@ -12,8 +12,7 @@ namespace ddproof {
 
 template <class T>
 std::uint64_t digest_of(const Tensor<T>& tensor, std::uint64_t seed) {
-  std::vector<T> host(static_cast<std::size_t>(tensor.count()));
-  tensor.device().copy_to_host(host.data(), tensor.data(), tensor.count());
+  const std::vector<T> host = to_host(tensor);
   return digest_of(std::as_bytes(std::span(host)), seed);
 }
 

@@ -72,13 +72,14 @@ std::vector<Setting> settings(const TrainOptions& options, const TrainData& data
 class TrainingRun {
  public:
   TrainingRun(const TrainOptions& options, const TrainData& data, ProcessGroup* group,
-              Runtime& runtime, TrainObserver* observer)
+              Runtime& runtime, TrainObserver* observer, Device<float>* device)
       : options_(options),
         data_(data),
         group_(group),
         runtime_(runtime),
         observer_(observer),
         checkpoints_(runtime, options.checkpoint_directory),
+        device_(device != nullptr ? *device : cpu_.emplace()),
         model_(make_model<float>(options.model, image_shape(data.train), data.train.class_count(),
                                  device_, options.seed)),
         optimizer_(model_->parameters(), options.sgd),
@@ -262,7 +263,8 @@ class TrainingRun {
   Runtime& runtime_;
   TrainObserver* observer_;
   CheckpointDirectory checkpoints_;
-  Cpu<float> device_;
+  std::optional<Cpu<float>> cpu_;  // when the caller has no device
+  Device<float>& device_;
   std::unique_ptr<Module<float>> model_;
   Sgd<float> optimizer_;
   DistributedSampler sampler_;
@@ -289,10 +291,10 @@ void validate(const TrainOptions& options) {
 }
 
 TrainSummary train(const TrainOptions& options, const TrainData& data, ProcessGroup* group,
-                   Runtime& runtime, TrainObserver* observer) {
+                   Runtime& runtime, TrainObserver* observer, Device<float>* device) {
   validate(options);
   check_data(options, data);
-  return TrainingRun(options, data, group, runtime, observer).run();
+  return TrainingRun(options, data, group, runtime, observer, device).run();
 }
 
 }  // namespace ddproof

@@ -12,6 +12,7 @@
 
 #include "backends/api/process_group.h"
 #include "backends/api/runtime.h"
+#include "reference/compute/device.h"
 #include "reference/data/dataset.h"
 #include "reference/ddp/buckets.h"
 #include "reference/optim/sgd.h"
@@ -73,13 +74,14 @@ class TrainObserver {
 // What train() asks of its options alone, at once. Throws ConfigError.
 void validate(const TrainOptions& options);
 
-// A collective call when `group` is not null. `observer` may be null.
+// A collective call when `group` is not null. `observer` may be null. `device` holds the model and
+// computes; null: a Cpu of the run's own.
 // Throws ConfigError for settings that make no sense (a text each), on all ranks where ranks
 // disagree or a new run would overwrite a checkpoint, and on all ranks at the first step whose loss
 // is not finite; that step is neither observed nor saved. The same for a test loss that is not
 // finite, and for a checkpoint of another seed or other data. DataError for a data set or
 // checkpoint that is not usable; CommError.
 TrainSummary train(const TrainOptions& options, const TrainData& data, ProcessGroup* group,
-                   Runtime& runtime, TrainObserver* observer);
+                   Runtime& runtime, TrainObserver* observer, Device<float>* device = nullptr);
 
 }  // namespace ddproof

@@ -41,13 +41,6 @@ Tensor<T> to_device(Device<T>& device, const std::vector<T>& values) {
   return tensor;
 }
 
-template <class T>
-std::vector<T> to_host(const Tensor<T>& tensor) {
-  std::vector<T> values(static_cast<std::size_t>(tensor.count()));
-  tensor.device().copy_to_host(values.data(), tensor.data(), tensor.count());
-  return values;
-}
-
 // Payloads of NaNs may differ.
 template <class T>
 bool have_same_bits(const std::vector<T>& a, const std::vector<T>& b) {
