@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
-#include "backends/api/visit_dtype.h"
-#include "reference/oracle/exact_inputs.h"
+#include "properties/collective_properties.h"
 
 namespace ddproof {
 namespace {
@@ -25,63 +22,15 @@ std::vector<std::string> classes_of(const AllReduceCase& c, const PropertyWorld&
   return classes;
 }
 
-template <class T>
-T input_of(const ExactInputs<T>& inputs, ReduceOp op, std::int64_t index, int rank) {
-  return op == ReduceOp::kProduct ? inputs.factor(index, rank) : inputs.addend(index, rank);
-}
-
-template <class T>
-T expected_of(const ExactInputs<T>& inputs, ReduceOp op, std::int64_t index) {
-  switch (op) {
-    case ReduceOp::kSum: return inputs.sum(index);
-    case ReduceOp::kAverage: return inputs.average(index);
-    case ReduceOp::kMin: return inputs.minimum(index);
-    case ReduceOp::kMax: return inputs.maximum(index);
-    case ReduceOp::kProduct: return inputs.product(index);
-  }
-  return T{};
-}
-
-template <class T>
-std::string number(T value) {
-  if constexpr (std::is_integral_v<T>)
-    return std::to_string(value);
-  else if constexpr (sizeof(T) == 2)
-    return fmt::format("{}", static_cast<float>(value));
-  else
-    return fmt::format("{}", value);
-}
-
-template <class T>
-std::string check_as(const PropertyWorld& world, const AllReduceCase& c) {
-  const ExactInputs<T> inputs(c.seed, c.world_size);
-  const auto count = static_cast<std::size_t>(c.count);
-  std::vector<std::vector<T>> results(static_cast<std::size_t>(c.world_size));
-  run_ranks(world, c.world_size, c.seed, Checked::kNo, [&](RankContext& rank) {
-    std::vector<T> data(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      data[i] = input_of(inputs, c.op, static_cast<std::int64_t>(i), rank.group.rank());
-    }
-    rank.group.all_reduce(Buffer::of(std::span(data)), c.op)->wait();
-    results[static_cast<std::size_t>(rank.group.rank())] = std::move(data);
-  });
-  for (std::size_t i = 0; i < count; ++i) {
-    const T expected = expected_of(inputs, c.op, static_cast<std::int64_t>(i));
-    for (std::size_t rank = 0; rank < results.size(); ++rank) {
-      const T& seen = results[rank][i];
-      if (std::memcmp(&seen, &expected, sizeof(T)) == 0) continue;
-      return fmt::format("rank {} of {}: element {} of {} is {}, expected {}", rank, c.world_size,
-                         i, count, number(seen), number(expected));
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string check_all_reduce_exact(const PropertyWorld& world, const AllReduceCase& c) {
-  if (c.type == DType::kCustom) return "caller-defined elements have no crafted inputs";
-  return visit_dtype(c.type, [&]<class T>(T) { return check_as<T>(world, c); });
+  return check_collective_exact(world, {.world_size = c.world_size,
+                                        .op = Op::kAllReduce,
+                                        .type = c.type,
+                                        .reduce_op = c.op,
+                                        .count = c.count,
+                                        .seed = c.seed});
 }
 
 PropertyResult all_reduce_exact(const PropertyWorld& world, const PropertyOptions& options,

@@ -2,6 +2,7 @@
 
 #include "properties/all_reduce_properties.h"
 #include "properties/barrier_properties.h"
+#include "properties/collective_properties.h"
 #include "properties/guard_properties.h"
 #include "properties/random_stream_properties.h"
 #include "properties/sampler_properties.h"
@@ -26,6 +27,8 @@ std::vector<SuiteEntry> property_suite() {
          return guard_works_first(world, options, runtime);
        }},
       {"all-reduce-exact", "all_reduce equals the serial reduction bit by bit", all_reduce_exact},
+      {"collectives-exact", "every other collective gives each rank what it promises, bit by bit",
+       collectives_exact},
       {"equals-one-device", "N ranks train what one device trains, ranks bit-identical",
        equals_one_device},
   };
