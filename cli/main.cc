@@ -21,6 +21,8 @@ namespace {
 std::vector<Subcommand> subcommands() {
   return {
       {"backends", "print what each backend of this build can do", backends_command, ""},
+      {"bench", "time collectives on a backend, in the columns of nccl-tests", bench_command,
+       "lower --world-size or --max-bytes"},
       {"diff", "say where two event logs first differ", diff_command, ""},
       {"run", "start a program as the ranks of one world on this machine", run_command,
        "lower --nproc-per-node"},

@@ -35,6 +35,7 @@ struct Subcommand {
 
 // The subcommands, each in the file of its name.
 int backends_command(CommandContext& context);
+int bench_command(CommandContext& context);
 int diff_command(CommandContext& context);
 int run_command(CommandContext& context);
 int sampler_command(CommandContext& context);
