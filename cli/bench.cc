@@ -10,9 +10,9 @@
 #include "backends/api/suggest.h"
 #include "backends/registry/registry.h"
 #include "cli/arguments.h"
+#include "cli/device.h"
 #include "cli/subcommand.h"
 #include "properties/bandwidth.h"
-#include "reference/compute/cpu.h"
 
 namespace ddproof {
 namespace {
@@ -38,6 +38,7 @@ struct BenchFlags {
   std::int64_t max_bytes = 16 << 20;
   int factor = 4;
   BandwidthOptions options;
+  DeviceFlags device;
   std::uint64_t seed = 0;
   bool json = false;
 };
@@ -53,8 +54,8 @@ NamedOp operation(const std::string& name) {
                                 did_you_mean(name, names)));
 }
 
-// False when only help was asked for.
-bool parse(CommandContext& context, BenchFlags& flags) {
+// The backend to time; null when only help was asked for.
+std::unique_ptr<Backend> parse(CommandContext& context, BenchFlags& flags) {
   constexpr std::int64_t kMost = std::int64_t{1} << 34;
   Arguments arguments("ddproof bench",
                       "Times collectives on a backend, in the columns of nccl-tests: time of a "
@@ -73,15 +74,18 @@ bool parse(CommandContext& context, BenchFlags& flags) {
   arguments.number("-w,--warmup-iters", flags.options.warm_up, 0, 1'000'000, "calls before");
   arguments.number("-n,--iters", flags.options.calls, 1, 1'000'000, "calls that are timed");
   arguments.number("--seed", flags.seed, "of the schedule, with --backend sim");
+  declare_device_flags(arguments, flags.device);
   arguments.flag("--json", flags.json, "one JSON object per row");
-  if (!arguments.parse(context.arguments, context.out)) return false;
+  if (!arguments.parse(context.arguments, context.out)) return nullptr;
   if (ops.empty()) ops = {"all_reduce"};
   for (const std::string& name : ops) flags.ops.push_back(operation(name));
   if (flags.max_bytes < flags.min_bytes) {
     throw ConfigError(fmt::format("--max-bytes is {}, less than --min-bytes, {}", flags.max_bytes,
                                   flags.min_bytes));
   }
-  return true;
+  std::unique_ptr<Backend> backend = make_backend(flags.backend);
+  require_device_fits(flags.device, *backend, true);
+  return backend;
 }
 
 void print_head(const BenchFlags& flags, std::ostream& out) {
@@ -120,11 +124,12 @@ std::int64_t measure(Backend& backend, const NamedOp& op, const BenchFlags& flag
   std::int64_t wrong = 0;
   const WorldOptions world{.world_size = flags.world_size, .seed = flags.seed, .checked = false};
   backend.run_world(world, [&](RankContext& rank) {
-    Cpu<float> device;
+    const std::unique_ptr<Device<float>> device =
+        make_device(flags.device, backend, rank.group.rank());
     BandwidthOptions options = flags.options;
     options.op = op.op;
     for (options.bytes = flags.min_bytes; options.bytes <= flags.max_bytes;) {
-      const BandwidthRow row = measure_bandwidth(rank, device, options);
+      const BandwidthRow row = measure_bandwidth(rank, *device, options);
       if (rank.group.rank() == 0) {
         print(op, row, flags, out);
         wrong += row.wrong;
@@ -139,8 +144,8 @@ std::int64_t measure(Backend& backend, const NamedOp& op, const BenchFlags& flag
 
 int bench_command(CommandContext& context) {
   BenchFlags flags;
-  if (!parse(context, flags)) return kExitHolds;
-  const std::unique_ptr<Backend> backend = make_backend(flags.backend);
+  const std::unique_ptr<Backend> backend = parse(context, flags);
+  if (backend == nullptr) return kExitHolds;
   if (!flags.json) print_head(flags, context.out);
   std::int64_t wrong = 0;
   for (const NamedOp& op : flags.ops) wrong += measure(*backend, op, flags, context.out);

@@ -15,6 +15,7 @@
 #include "backends/registry/registry.h"
 #include "cli/arguments.h"
 #include "cli/dataset.h"
+#include "cli/device.h"
 #include "cli/progress.h"
 #include "cli/run_files.h"
 #include "cli/shell_word.h"
@@ -33,6 +34,7 @@ struct TrainCommand {
   int world_size = 1;
   bool world_size_given = false;
   DatasetFlags data;
+  DeviceFlags device;
   std::int64_t global_batch_size = 0;  // 0: the batch size is per rank
   double bucket_cap_mb = 25;
   double timeout_seconds = 1800;  // PyTorch's
@@ -62,6 +64,7 @@ void declare_run_flags(Arguments& arguments, TrainCommand& command) {
   arguments.number("--world-size", command.world_size, 1, kWorldSizeMax,
                    "ranks; with gloo the launcher decides");
   declare_dataset_flags(arguments, command.data);
+  declare_device_flags(arguments, command.device);
   arguments.flag("--augment", train.augment,
                  "crop (padding 4) and mirror training images at random, the same on any rank");
   arguments.number("--epochs", train.epochs, 1, kMany, "passes over the training set");
@@ -247,6 +250,7 @@ class TrainProgram {
     const int world_size = decide_world_size(backend_);
     if (launched(backend_)) require_our_store(environment_);
     if (is_alone(backend_, world_size)) require_no_flight_recorder();
+    require_device_fits(command_.device, backend_, !is_alone(backend_, world_size));
     if (command_.global_batch_size > 0) {
       command_.train.batch_size = local_batch_size(command_.global_batch_size, world_size);
     }
@@ -311,13 +315,20 @@ class TrainProgram {
     return command_.world_size;
   }
 
+  int device_index(const ProcessGroup* group) const {
+    if (launched(backend_)) return environment_.local_rank;
+    return group != nullptr ? group->rank() : 0;
+  }
+
   TrainSummary train_rank(ProcessGroup* group, Runtime& runtime) {
     const TrainData data{*train_set_, test_set_.get()};
+    const std::unique_ptr<Device<float>> device =
+        make_device(command_.device, backend_, device_index(group));
     if (group != nullptr && group->rank() != 0) {
-      return train(command_.train, data, group, runtime, nullptr);
+      return train(command_.train, data, group, runtime, nullptr, device.get());
     }
     Reporter reporter(command_, context_);
-    TrainSummary summary = train(command_.train, data, group, runtime, &reporter);
+    TrainSummary summary = train(command_.train, data, group, runtime, &reporter, device.get());
     reporter.finish();
     return summary;
   }

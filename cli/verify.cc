@@ -12,6 +12,7 @@
 #include "backends/registry/registry.h"
 #include "cli/arguments.h"
 #include "cli/dataset.h"
+#include "cli/device.h"
 #include "cli/subcommand.h"
 #include "cli/watched_backend.h"
 #include "properties/equivalence.h"
@@ -35,6 +36,7 @@ struct VerifyFlags {
   PropertyOptions options;
   std::vector<std::string> only;
   TrainingFlags training;
+  DeviceFlags device;
   RunFileFlags run_files;
   bool json = false;
 };
@@ -76,6 +78,7 @@ bool parse(CommandContext& context, VerifyFlags& flags) {
   arguments.number("--cases", flags.options.cases, 1, 1'000'000'000, "to try per property");
   arguments.texts("--only", flags.only, "run this property; may be given several times");
   declare_dataset_flags(arguments, flags.training.data);
+  declare_device_flags(arguments, flags.device);
   arguments.choice("--model", flags.training.model, {"mlp", "cnn"}, "to train on --data");
   arguments.number("--steps", flags.training.steps, 1, 1'000'000, "to train on --data");
   arguments.number("--batch-size", flags.training.batch_size, 1, 1 << 20,
@@ -86,10 +89,9 @@ bool parse(CommandContext& context, VerifyFlags& flags) {
   require_flags_that_count(arguments, flags);
   if (flags.backend == "single") flags.world_size = 1;
   flags.options.replay = fmt::format(
-      "{{rc_params}}ddproof verify --backend {} --world-size {} --only {{name}} --seed {{seed}} "
-      "--cases "
-      "{{cases}}",
-      flags.backend, flags.world_size);
+      "{{rc_params}}ddproof verify --backend {} --world-size {}{} --only {{name}} --seed {{seed}} "
+      "--cases {{cases}}",
+      flags.backend, flags.world_size, as_words(flags.device));
   return true;
 }
 
@@ -145,9 +147,15 @@ std::string to_json(int step, const StepComparison& comparison) {
   return json.dump();
 }
 
+PropertyWorld property_world(const VerifyFlags& flags, Backend& backend) {
+  return {.backend = backend, .world_size_max = flags.world_size, .make_device = [&](int rank) {
+            return make_device(flags.device, backend, rank);
+          }};
+}
+
 // Returns whether all steps hold.
 bool verify_training(const VerifyFlags& flags, WatchedBackend& backend, CommandContext& context) {
-  const PropertyWorld world{backend, flags.world_size};
+  const PropertyWorld world = property_world(flags, backend);
   const auto dataset = read_dataset(flags.training.data, context.runtime.files(), Split::kTrain);
   const Shape& shape = dataset->sample_shape();
   const TrainingJob job{.make_model =
@@ -184,7 +192,7 @@ bool verify_training(const VerifyFlags& flags, WatchedBackend& backend, CommandC
 
 // Returns whether all chosen properties hold.
 bool verify_properties(const VerifyFlags& flags, WatchedBackend& backend, CommandContext& context) {
-  const PropertyWorld world{backend, flags.world_size};
+  const PropertyWorld world = property_world(flags, backend);
   PropertyOptions options = flags.options;
   options.tell_more = [&backend] {
     std::ostringstream lines;
@@ -212,6 +220,7 @@ int verify_command(CommandContext& context) {
   VerifyFlags flags;
   if (!parse(context, flags)) return kExitHolds;
   WatchedBackend backend(make_backend(flags.backend), flags.run_files, context.runtime.files());
+  require_device_fits(flags.device, backend, flags.world_size > 1);
   const bool holds = flags.training.data.directory.empty()
                          ? verify_properties(flags, backend, context)
                          : verify_training(flags, backend, context);

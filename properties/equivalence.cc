@@ -232,7 +232,7 @@ using Digests = std::vector<std::vector<std::uint64_t>>;
 void run_rank(const PropertyWorld& world, RankContext& rank, const TrainingJob& job,
               const Batches& batches, std::vector<StepComparison>& results, Digests& digests) {
   const std::unique_ptr<Device<float>> device =
-      world.make_device ? world.make_device() : std::make_unique<Cpu<float>>();
+      world.make_device ? world.make_device(rank.group.rank()) : std::make_unique<Cpu<float>>();
   Replica replica(*device, job);
   Trainer<float> trainer(*replica.model, replica.optimizer, &rank.group, job.ddp);
   std::unique_ptr<OneDevice> alone;

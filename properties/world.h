@@ -16,8 +16,8 @@ namespace ddproof {
 // The result must not outlive the group that it was given.
 using WrapGroup = std::function<std::unique_ptr<ProcessGroup>(ProcessGroup& group)>;
 
-// A device for the calling rank, made in its task once it has joined.
-using MakeDevice = std::function<std::unique_ptr<Device<float>>()>;
+// A device for a rank, made in its task once it has joined.
+using MakeDevice = std::function<std::unique_ptr<Device<float>>(int rank)>;
 
 struct PropertyWorld {
   Backend& backend;

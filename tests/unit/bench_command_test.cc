@@ -100,6 +100,13 @@ TEST(Bench, RefusesWhatMakesNoSense) {
   EXPECT_EQ(refusal({"--op", "allreduce"}),
             "--op is \"allreduce\", allowed are all_reduce, broadcast, reduce, all_gather, gather, "
             "reduce_scatter, scatter, all_to_all, sendrecv; did you mean \"all_reduce\"?");
+  EXPECT_EQ(refusal({"--device", "cuda"}),
+            "--device cuda: the backend sim sends host memory alone; use --backend nccl, or "
+            "--device cpu");
+  EXPECT_EQ(
+      refusal({"--math", "fast"}),
+      "--math is of CUDA devices, and ranks compute on the CPU; leave it out, or add --device "
+      "cuda");
   EXPECT_EQ(refusal({"-b", "100", "-e", "10"}), "--max-bytes is 10, less than --min-bytes, 100");
 }
 
