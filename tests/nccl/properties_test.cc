@@ -7,6 +7,8 @@
 
 #include "backends/checked/checked_backend.h"
 #include "properties/suite.h"
+#include "properties/training_properties.h"
+#include "reference/compute/cuda/cuda.h"
 #include "tests/nccl/standin_world.h"
 #include "tests/property/property_test.h"
 
@@ -19,6 +21,15 @@ TEST_P(NcclProperties, HoldOnTheStandin) {
   OsRuntime runtime;
   CheckedBackend backend(std::make_unique<StandinBackend>());
   expect_holds(GetParam().run({backend, 4}, property_options(runtime, 60), runtime));
+}
+
+TEST(NcclCudaProperties, RanksOnCudaDevicesTrainWhatOneCpuTrains) {
+  OsRuntime runtime;
+  CheckedBackend backend(std::make_unique<StandinBackend>());
+  const PropertyWorld world{.backend = backend, .world_size_max = 4, .make_device = [](int rank) {
+                              return std::make_unique<Cuda<float>>(rank);
+                            }};
+  expect_holds(equals_one_device(world, property_options(runtime, 40), runtime));
 }
 
 INSTANTIATE_TEST_SUITE_P(Suite, NcclProperties, testing::ValuesIn(property_suite()),
