@@ -100,6 +100,7 @@ Passage Network::send_on(int from, int to, std::uint64_t bytes, Time arrive, Flo
                          const Action& on_arrival, const MessageFate& fate) {
   if (fate.drop) {
     simulation_.record(EventKind::kDrop, from, to, bytes);
+    simulation_.note_lost_message();
     return {};
   }
   arrive = std::max(add_time(arrive, fate.delay), flow.last_arrival);

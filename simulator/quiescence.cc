@@ -110,8 +110,12 @@ void Simulation::give_deadlock_verdict(const RankMarks& going) {
   }
   const std::vector<std::string_view> views(fates.begin(), fates.end());
   DeadlockCause cause = find_cause(waits, elsewhere);
+  if (lost_messages_ > 0 && !cause.culprits_ended) cause.culprits.clear();
   report_.verdict = Verdict::kDeadlock;
   report_.verdict_text = describe_deadlock(now_, std::move(waits), cause, views);
+  if (lost_messages_ > 0) {
+    report_.verdict_text += "; faults lost messages: " + std::to_string(lost_messages_);
+  }
   report_.verdict_culprits = std::move(cause.culprits);
   report_.verdict_cores = std::move(cause.cores);
   record(EventKind::kDeadlock, -1, -1, 0, report_.verdict_text);

@@ -156,6 +156,8 @@ class Simulation {
 
   // Counts that something happened that tests want to happen: see Report::probes.
   void hit(std::string_view probe);
+  // A fault swallowed a message: who waits for it has done nothing wrong.
+  void note_lost_message() { ++lost_messages_; }
   // Makes a waiting fiber runnable; does nothing otherwise.
   void wake(Fiber& fiber);
   // The rank dies: observers are told, then its fibers unwind. Throws RankKilled when it is the
@@ -247,6 +249,7 @@ class Simulation {
   std::uint64_t sequence_ = 0;
   std::uint64_t events_ = 0;
   std::uint64_t switches_ = 0;
+  std::uint64_t lost_messages_ = 0;  // by faults
   std::uint64_t fiber_count_ = 0;
   std::uint64_t objects_made_ = 0;  // outside of fibers
   std::uint64_t polls_ = 0;         // since the switch with the number polled_at_switch_

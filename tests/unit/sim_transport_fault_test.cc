@@ -155,7 +155,8 @@ TEST(SimTransport, ADroppedMessageIsADeadlockThatNamesBothSides) {
     if (context->rank == 1) receive_one(context, 0, 7);
   });
   EXPECT_EQ(report.verdict_text,
-            "deadlock at t=0 ns: rank 0 waits in send for rank 1; rank 1 waits in recv for rank 0");
+            "deadlock at t=0 ns: rank 0 waits in send for rank 1; rank 1 waits in recv for rank 0; "
+            "faults lost messages: 1");
 }
 
 TEST(SimTransport, ADroppedMessageNeverReachesTheReceiversMemory) {
