@@ -62,6 +62,19 @@ TEST(ScenarioShrink, KeepsTheFaultThatIsTheCauseAndLetsItStrikeEarlier) {
   EXPECT_LE(shrunk.scenario.faults[0].number, 3u);
 }
 
+// Where ranks wait when messages are lost depends on how many they are.
+TEST(ScenarioShrink, MakesAPartitionOfManyRanksOneOfTwo) {
+  const ShrunkScenario shrunk = shrink(R"({"fact": "x", "world_size": 64, "programs": {"*": [
+      {"do": "all_reduce", "label": "a"}, {"do": "all_reduce", "label": "b"},
+      {"do": "repeat", "times": 10, "steps": [{"do": "barrier"}]}]},
+      "faults": ["partition ranks=2,3,5,8,13,21,34,55 start=60us end=never"],
+      "expect": {"outcome": "passes"}})");
+  EXPECT_EQ(shrunk.result.told.verdict.outcome, Outcome::kDeadlock);
+  EXPECT_EQ(shrunk.scenario.world_size, 2);
+  EXPECT_EQ(to_string(size_of(shrunk.scenario, shrunk.result)),
+            "2 ranks, 2 steps, 1 fault, 0 choices");
+}
+
 TEST(ScenarioShrink, KeepsWhatOnlySomeSchedulesBringAbout) {
   const ShrunkScenario shrunk = shrink(R"({"fact": "x", "world_size": 5,
       "schedules": [{"scheduler": "campaign"}], "expect": {"outcome": "passes"}, "programs": {"*": [
