@@ -55,9 +55,13 @@ struct CallScope {
 
 Capabilities gloo_capabilities() {
   Capabilities result;
-  result.ops = {{Op::kAllReduce, "Gloo's bcube up to 1 MiB, its ring above"},
+  result.ops = {{Op::kAllReduce,
+                 "Gloo's bcube up to 1 MiB, its ring above; ours: average (its sum, divided), sums "
+                 "of float16 and bfloat16, a tree for small min and max on many ranks"},
                 {Op::kBroadcast, "Gloo's binomial tree"},
-                {Op::kReduce, "Gloo's ring; partial sums of other ranks go to scratch"},
+                {Op::kReduce,
+                 "Gloo's ring, average and sums of halves as in all_reduce; partial sums of other "
+                 "ranks go to scratch"},
                 {Op::kAllGather, "Gloo's ring"},
                 {Op::kReduceScatter, "all-reduce of a copy, then keep one part"},
                 {Op::kGather, "Gloo's, straight to the root"},
