@@ -181,6 +181,12 @@ Duration JsonNode::duration() const {
       "1000000 h");
 }
 
+Duration JsonNode::positive_duration() const {
+  const Duration result = duration();
+  if (result == Duration::zero()) refuse("more than 0");
+  return result;
+}
+
 std::vector<JsonNode> JsonNode::elements() const {
   if (!value_->is_array()) refuse("a list");
   std::vector<JsonNode> result;

@@ -45,6 +45,7 @@ class JsonNode {
   double number() const;
   // "1801 s", "2.5 ms": a decimal number and ns, us, ms, s, min or h; at most 1,000,000 h.
   Duration duration() const;
+  Duration positive_duration() const;  // the same, more than 0
   std::vector<JsonNode> elements() const;
   // The position in `allowed` of the text that stands here.
   std::size_t choice(const std::vector<std::string>& allowed) const;

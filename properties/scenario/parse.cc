@@ -33,12 +33,6 @@ int parse_world_size(const JsonNode& node) {
   return static_cast<int>(node.whole(1, kWorldSizeMax));
 }
 
-Duration parse_timeout(const JsonNode& node) {
-  const Duration timeout = node.duration();
-  if (timeout == Duration::zero()) node.refuse("more than 0");
-  return timeout;
-}
-
 void parse_link(JsonObject& network, const std::string& name, sim::LinkClass& link) {
   const auto node = network.find(name);
   if (!node) return;
@@ -164,7 +158,7 @@ void parse_liveness(JsonObject& top, Scenario& scenario) {
   sim::Liveness& liveness = scenario.liveness.emplace();
   liveness.faults_stop = object.require("faults_stop").duration().count();
   const JsonNode within = object.require("within");
-  liveness.within = parse_timeout(within).count();
+  liveness.within = within.positive_duration().count();
   const auto core = object.find("core");
   const RankSet ranks = core ? parse_set(*core, scenario.world_size, "rank")
                              : RankSet::parse("*", scenario.world_size, "rank");
@@ -303,7 +297,7 @@ Scenario parse_scenario(std::string_view text, const std::string& file) {
   if (const auto source = top.find("source")) scenario.source = source->text();
   scenario.world_size = parse_world_size(top.require("world_size"));
   parse_placement(top, scenario);
-  if (const auto timeout = top.find("timeout")) scenario.timeout = parse_timeout(*timeout);
+  if (const auto timeout = top.find("timeout")) scenario.timeout = timeout->positive_duration();
   scenario.event_limit = kEventsDefault;
   if (const auto limit = top.find("event_limit")) {
     scenario.event_limit = static_cast<std::uint64_t>(limit->whole(1, 10'000'000'000));

@@ -186,7 +186,7 @@ CallStep parse_call(Op op, JsonObject& object, const StepContext& context) {
     if (const auto all = object.find("wait_all_ranks")) call.wait_all_ranks = all->boolean();
   }
   if (const auto label = object.find("label")) call.label = label->text();
-  if (const auto timeout = object.find("timeout")) call.timeout = timeout->duration();
+  if (const auto timeout = object.find("timeout")) call.timeout = timeout->positive_duration();
   call.site = parse_site(object);
   return call;
 }

@@ -180,6 +180,8 @@ TEST(ScenarioFile, WithAWrongNumberOrTypeIsRefused) {
   EXPECT_EQ(refusal(program(R"({"do": "sleep", "for": "-1 s"})")),
             "x.json: programs.\"*\"[0].for is \"-1 s\"; allowed: a number of 0 or more and a unit, "
             "as in \"1801 s\"; units: ns, us, ms, s, min, h; at most 1000000 h");
+  EXPECT_EQ(refusal(program(R"({"do": "barrier", "timeout": "0 s"})")),
+            "x.json: programs.\"*\"[0].timeout is \"0 s\"; allowed: more than 0");
   EXPECT_EQ(refusal(program(R"({"do": "train"})")),
             "x.json: programs.\"*\"[0] lacks \"batches\", which is needed outside of a sampler's "
             "\"each\"");
