@@ -13,7 +13,7 @@ namespace {
 // What fibers touch in a switch lies at the top of their stacks. If all tops had the same place in
 // a page, thousands of them would share a few sets of the processor's caches.
 constexpr std::size_t kColors = 8;
-constexpr std::size_t kColorBytes = 128;
+constexpr std::size_t kColorBytes = 64;
 
 }  // namespace
 
