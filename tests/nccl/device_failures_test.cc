@@ -185,17 +185,7 @@ TEST(NcclDeviceFailures, AbortDuringEachCollectiveIsToldToAll) {
             rank.runtime.sleep_for(std::chrono::milliseconds(20));  // the others wait
             call_and_wait(each, rank, [&] { rank.group.abort(); });
           });
-      const auto errors = errors_of(report.run);
-      for (int rank = 0; rank < kRanks; ++rank) {
-        ASSERT_TRUE(errors[rank].has_value()) << rank;
-        const auto kind = rank == 1 ? CommErrorKind::kAborted : CommErrorKind::kPeerLost;
-        EXPECT_EQ(errors[rank]->kind, kind) << errors[rank]->text;
-        if (rank != 1) {
-          EXPECT_EQ(errors[rank]->culprits, std::vector{1}) << errors[rank]->text;
-        }
-      }
-      EXPECT_EQ(report.complaints, Lines{});
-      EXPECT_LE(Duration(report.run.virtual_time), std::chrono::seconds(4));
+      expect_aborted(report, 1);
     }
   }
 }
@@ -214,16 +204,7 @@ TEST(NcclDeviceFailures, ARankThatDiesWhileCallsAreInFlightIsNamed) {
             }
             call_and_wait(each, rank);
           });
-      const auto errors = errors_of(report.run);
-      EXPECT_EQ(report.run.ranks[2].outcome, sim::RankOutcome::kCrashed);
-      EXPECT_EQ(report.run.abandoned, 0u);
-      for (const int rank : {0, 1, 3}) {
-        ASSERT_TRUE(errors[rank].has_value()) << rank;
-        EXPECT_EQ(errors[rank]->kind, CommErrorKind::kPeerLost) << errors[rank]->text;
-        EXPECT_EQ(errors[rank]->culprits, std::vector{2}) << errors[rank]->text;
-      }
-      EXPECT_EQ(report.complaints, Lines{});
-      EXPECT_LE(Duration(report.run.virtual_time), std::chrono::seconds(4));
+      expect_crashed(report, 2);
     }
   }
 }

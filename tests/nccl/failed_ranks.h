@@ -66,4 +66,33 @@ inline void expect_all(const StandinReport& report, CommErrorKind kind,
   EXPECT_LE(Duration(report.run.virtual_time), kBound);
 }
 
+// Every other rank is told of this one, without waiting for the timeout and without a misuse.
+inline void expect_told_of(const StandinReport& report, int lost) {
+  const auto errors = errors_of(report.run);
+  for (int rank = 0; rank < static_cast<int>(errors.size()); ++rank) {
+    if (rank == lost) continue;
+    const auto& error = errors[static_cast<std::size_t>(rank)];
+    ASSERT_TRUE(error.has_value()) << rank;
+    EXPECT_EQ(error->kind, CommErrorKind::kPeerLost) << error->text;
+    EXPECT_EQ(error->culprits, std::vector{lost}) << error->text;
+  }
+  EXPECT_EQ(report.complaints, Lines{});
+  EXPECT_LE(Duration(report.run.virtual_time), std::chrono::seconds(4));
+}
+
+// The rank has called abort().
+inline void expect_aborted(const StandinReport& report, int rank) {
+  const auto error = errors_of(report.run)[static_cast<std::size_t>(rank)];
+  ASSERT_TRUE(error.has_value()) << rank;
+  EXPECT_EQ(error->kind, CommErrorKind::kAborted) << error->text;
+  expect_told_of(report, rank);
+}
+
+// The rank has died.
+inline void expect_crashed(const StandinReport& report, int rank) {
+  EXPECT_EQ(report.run.ranks[static_cast<std::size_t>(rank)].outcome, sim::RankOutcome::kCrashed);
+  EXPECT_EQ(report.run.abandoned, 0u);
+  expect_told_of(report, rank);
+}
+
 }  // namespace ddproof

@@ -136,17 +136,7 @@ TEST(NcclFailures, AbortDuringEachCollectiveIsToldToAll) {
             }
             rank.group.barrier()->wait();
           });
-      const auto errors = errors_of(report.run);
-      for (int rank = 0; rank < kRanks; ++rank) {
-        ASSERT_TRUE(errors[rank].has_value()) << rank;
-        const auto kind = rank == 1 ? CommErrorKind::kAborted : CommErrorKind::kPeerLost;
-        EXPECT_EQ(errors[rank]->kind, kind) << errors[rank]->text;
-        if (rank != 1) {
-          EXPECT_EQ(errors[rank]->culprits, std::vector{1}) << errors[rank]->text;
-        }
-      }
-      EXPECT_EQ(report.complaints, Lines{});
-      EXPECT_LE(Duration(report.run.virtual_time), std::chrono::seconds(4));
+      expect_aborted(report, 1);
     }
   }
 }
@@ -178,16 +168,7 @@ TEST(NcclFailures, ARankThatDiesInACallIsNamed) {
     }
     rank.group.barrier()->wait();
   });
-  const auto errors = errors_of(report.run);
-  EXPECT_EQ(report.run.ranks[2].outcome, sim::RankOutcome::kCrashed);
-  EXPECT_EQ(report.run.abandoned, 0u);
-  for (const int rank : {0, 1, 3}) {
-    ASSERT_TRUE(errors[rank].has_value()) << rank;
-    EXPECT_EQ(errors[rank]->kind, CommErrorKind::kPeerLost) << errors[rank]->text;
-    EXPECT_EQ(errors[rank]->culprits, std::vector{2}) << errors[rank]->text;
-  }
-  EXPECT_EQ(report.complaints, Lines{});
-  EXPECT_LE(Duration(report.run.virtual_time), std::chrono::seconds(4));
+  expect_crashed(report, 2);
 }
 
 // Rank 3 makes one barrier and leaves. The others need no more of it for a while, then they do.
