@@ -54,8 +54,8 @@ NamedOp operation(const std::string& name) {
                                 did_you_mean(name, names)));
 }
 
-// The backend to time; null when only help was asked for.
-std::unique_ptr<Backend> parse(CommandContext& context, BenchFlags& flags) {
+// False when only help was asked for.
+bool parse(CommandContext& context, BenchFlags& flags) {
   constexpr std::int64_t kMost = std::int64_t{1} << 34;
   Arguments arguments("ddproof bench",
                       "Times collectives on a backend, in the columns of nccl-tests: time of a "
@@ -76,16 +76,14 @@ std::unique_ptr<Backend> parse(CommandContext& context, BenchFlags& flags) {
   arguments.number("--seed", flags.seed, "of the schedule, with --backend sim");
   declare_device_flags(arguments, flags.device);
   arguments.flag("--json", flags.json, "one JSON object per row");
-  if (!arguments.parse(context.arguments, context.out)) return nullptr;
+  if (!arguments.parse(context.arguments, context.out)) return false;
   if (ops.empty()) ops = {"all_reduce"};
   for (const std::string& name : ops) flags.ops.push_back(operation(name));
   if (flags.max_bytes < flags.min_bytes) {
     throw ConfigError(fmt::format("--max-bytes is {}, less than --min-bytes, {}", flags.max_bytes,
                                   flags.min_bytes));
   }
-  std::unique_ptr<Backend> backend = make_backend(flags.backend);
-  require_device_fits(flags.device, *backend, true);
-  return backend;
+  return true;
 }
 
 void print_head(const BenchFlags& flags, std::ostream& out) {
@@ -144,8 +142,9 @@ std::int64_t measure(Backend& backend, const NamedOp& op, const BenchFlags& flag
 
 int bench_command(CommandContext& context) {
   BenchFlags flags;
-  const std::unique_ptr<Backend> backend = parse(context, flags);
-  if (backend == nullptr) return kExitHolds;
+  if (!parse(context, flags)) return kExitHolds;
+  const std::unique_ptr<Backend> backend = make_backend(flags.backend);
+  require_device_fits(flags.device, *backend, true);
   if (!flags.json) print_head(flags, context.out);
   std::int64_t wrong = 0;
   for (const NamedOp& op : flags.ops) wrong += measure(*backend, op, flags, context.out);
