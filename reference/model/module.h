@@ -25,6 +25,13 @@ struct Parameter {
   bool has_gradient = false;
 };
 
+// A tensor that belongs to the model but is not trained: a running mean of BatchNorm.
+template <class T>
+struct ModuleBuffer {
+  std::string name;  // "bn1.running_mean": unique in its model, among the parameters too
+  Tensor<T> value;
+};
+
 template <class T>
 using GradientReady = std::function<void(Parameter<T>&)>;
 
@@ -47,8 +54,18 @@ class Module {
   // needs it below a model's first layer. True at first.
   virtual void set_input_gradient_needed(bool needed) { (void)needed; }
 
-  // In registration order: the order that DDP's buckets and checkpoints use. Stable for life.
+  // For layers that do something else in evaluation. True at first.
+  virtual void set_training(bool training) { (void)training; }
+
+  // In registration order: the order that DDP's buckets and checkpoints use. Each once, also where
+  // layers share it. Stable for life.
   virtual std::vector<Parameter<T>*> parameters() = 0;
+
+  // Those that the last forward() did not use, so that its backward() will not reach them.
+  virtual std::vector<Parameter<T>*> unused_parameters() { return {}; }
+
+  // In registration order. Stable for life.
+  virtual std::vector<ModuleBuffer<T>*> buffers() { return {}; }
 };
 
 // Sets all gradients to zero and has_gradient to false.
