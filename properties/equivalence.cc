@@ -87,9 +87,9 @@ struct Replica {
   // Waits for the device.
   State state_of(std::size_t parameter) const {
     const Parameter<float>& it = *optimizer.parameters()[parameter];
-    const auto& buffer = optimizer.momentum_buffer(parameter);
+    const std::vector<Tensor<float>>& momentum = optimizer.state()[parameter].tensors;
     return {to_host(it.value), to_host(it.gradient),
-            buffer ? to_host(*buffer) : std::vector<float>()};
+            momentum.empty() ? std::vector<float>() : to_host(momentum[0])};
   }
 
   std::uint64_t digest() const {
@@ -104,9 +104,15 @@ struct Replica {
   }
 
   // But for the gradients.
-  void set_state(std::size_t parameter, const State& state) {
-    set(optimizer.parameters()[parameter]->value, state.value);
-    if (!state.buffer.empty()) set(optimizer.make_momentum_buffer(parameter), state.buffer);
+  void set_states(const std::vector<State>& states) {
+    std::vector<ParameterState<float>> momenta(states.size());
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      Tensor<float>& value = optimizer.parameters()[i]->value;
+      set(value, states[i].value);
+      if (states[i].buffer.empty()) continue;
+      set(momenta[i].tensors.emplace_back(value.device(), value.shape()), states[i].buffer);
+    }
+    optimizer.load_state(std::move(momenta));
   }
 
   static void set(Tensor<float>& tensor, const std::vector<float>& values) {
@@ -158,9 +164,9 @@ class OneDevice {
     before_.clear();
     for (std::size_t i = 0; i < ranks.optimizer.parameters().size(); ++i) {
       before_.push_back(ranks.state_of(i));
-      replica_.set_state(i, before_.back());
-      magnitudes_.set_state(i, before_.back());
     }
+    replica_.set_states(before_);
+    magnitudes_.set_states(before_);
   }
 
   // Call with the ranks' state after their step.

@@ -12,6 +12,7 @@
 #include "backends/registry/registry.h"
 #include "reference/compute/cpu.h"
 #include "reference/model/models.h"
+#include "reference/optim/sgd.h"
 #include "reference/train/trainer.h"
 
 namespace ddproof {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <set>
 #include <string_view>
 
@@ -22,6 +23,9 @@ constexpr std::string_view kEpochKey = "ddproof.epoch";
 constexpr std::string_view kPositionKey = "ddproof.position";
 constexpr std::string_view kSeedKey = "ddproof.seed";
 constexpr std::string_view kDataKey = "ddproof.data";
+// Absent for the one there was first, so that its files stay what they were.
+constexpr std::string_view kOptimizerKey = "ddproof.optimizer";
+constexpr std::string_view kFirstOptimizer = "sgd";
 constexpr std::string_view kOrderKey = "ddproof.gradient_order";
 constexpr std::string_view kChecksumKey = "ddproof.xxh3";
 // As it stands in the header; the quotes cannot come from a name, where they would be escaped.
@@ -120,7 +124,7 @@ Safetensors verify_state(const std::string& path, std::vector<std::byte> bytes) 
 
 namespace internal {
 
-std::vector<std::byte> encode_state(const TrainingProgress& progress,
+std::vector<std::byte> encode_state(const TrainingProgress& progress, std::string_view optimizer,
                                     const std::vector<NamedTensor>& tensors) {
   Metadata metadata;
   metadata["format"] = "pt";  // what loaders of safetensors ask for
@@ -130,6 +134,7 @@ std::vector<std::byte> encode_state(const TrainingProgress& progress,
   metadata[std::string(kPositionKey)] = std::to_string(progress.position);
   metadata[std::string(kSeedKey)] = std::to_string(progress.seed);
   metadata[std::string(kDataKey)] = progress.data;
+  if (optimizer != kFirstOptimizer) metadata[std::string(kOptimizerKey)] = optimizer;
   metadata[std::string(kOrderKey)] = fmt::format("{}", fmt::join(progress.gradient_order, ","));
   metadata[std::string(kChecksumKey)] = kNoChecksum;
   std::vector<TensorView> views;
@@ -143,6 +148,35 @@ std::vector<std::byte> encode_state(const TrainingProgress& progress,
   std::transform(checksum.begin(), checksum.end(), bytes.begin() + place,
                  [](char digit) { return static_cast<std::byte>(digit); });
   return bytes;
+}
+
+NamedTensor encode_updates(const std::string& parameter, std::int64_t updates) {
+  NamedTensor tensor{state_name(kUpdates, parameter), safetensors_dtype(DType::kInt64), {}, {}};
+  tensor.bytes.resize(sizeof(updates));
+  std::memcpy(tensor.bytes.data(), &updates, sizeof(updates));
+  return tensor;
+}
+
+std::int64_t read_updates(const Safetensors& file, const std::string& parameter) {
+  const std::string name = state_name(kUpdates, parameter);
+  const TensorView* view = find_checked(file, name, safetensors_dtype(DType::kInt64), {});
+  DDPROOF_CHECK(view != nullptr);
+  std::int64_t updates = 0;
+  std::memcpy(&updates, view->bytes.data(), sizeof(updates));
+  if (updates < 1) {
+    fail(file.path(), fmt::format("tensor {} is {}, expected at least 1", name, updates));
+  }
+  return updates;
+}
+
+void check_optimizer(const Safetensors& file, std::string_view optimizer) {
+  const auto found = file.metadata().find(std::string(kOptimizerKey));
+  const std::string_view stored =
+      found == file.metadata().end() ? kFirstOptimizer : std::string_view(found->second);
+  if (stored == optimizer) return;
+  fail(file.path(), fmt::format("it was made with the optimizer {}, this run has {}; resume with "
+                                "the same optimizer",
+                                stored, optimizer));
 }
 
 void check_gradient_order(const std::string& path, const std::vector<std::size_t>& order,
@@ -169,20 +203,40 @@ const TensorView* find_checked(const Safetensors& file, const std::string& name,
   return view;
 }
 
-void check_names(const Safetensors& file, const std::vector<std::string>& parameters) {
+void check_names(const Safetensors& file, const std::vector<std::string>& parameters,
+                 const StateLayout& layout) {
   std::set<std::string> known;
   for (const std::string& name : parameters) {
     if (file.find(name) == nullptr) {
       fail(file.path(), fmt::format("no tensor {}, expected every parameter of the model", name));
     }
     known.insert(name);
-    known.insert(momentum_name(name));
+    for (const std::string& tensor : layout.tensors) known.insert(state_name(tensor, name));
+    if (layout.counts_updates) known.insert(state_name(kUpdates, name));
   }
   for (const TensorView& tensor : file.tensors()) {
     if (known.count(tensor.name) == 0) {
       fail(file.path(), fmt::format("tensor {} is not in the model", tensor.name));
     }
   }
+}
+
+std::vector<const TensorView*> find_state(const Safetensors& file, const StateLayout& layout,
+                                          const std::string& parameter, const std::string& dtype,
+                                          const Shape& shape) {
+  std::vector<const TensorView*> found;
+  std::string missing;
+  for (const std::string& tensor : layout.tensors) {
+    const std::string name = state_name(tensor, parameter);
+    const TensorView* view = find_checked(file, name, dtype, shape);
+    if (view == nullptr) missing = name;
+    if (view != nullptr) found.push_back(view);
+  }
+  const std::string updates = state_name(kUpdates, parameter);
+  const bool has_updates = layout.counts_updates && file.find(updates) != nullptr;
+  if (layout.counts_updates && !has_updates) missing = updates;
+  if (missing.empty() || (found.empty() && !has_updates)) return found;
+  fail(file.path(), fmt::format("no tensor {}, but others of the optimizer's state", missing));
 }
 
 }  // namespace internal

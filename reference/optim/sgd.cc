@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "backends/api/error.h"
+
 namespace ddproof {
 namespace {
 

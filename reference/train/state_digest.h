@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/api/digest.h"
-#include "reference/optim/sgd.h"
+#include "reference/optim/optimizer.h"
 
 namespace ddproof {
 
@@ -23,12 +23,14 @@ std::uint64_t parameter_digest(const std::vector<Parameter<T>*>& parameters) {
   return digest;
 }
 
-// Parameters and momentum.
+// Parameters and the optimizer's state.
 template <class T>
-std::uint64_t state_digest(const Sgd<T>& sgd) {
-  std::uint64_t digest = parameter_digest(sgd.parameters());
-  for (std::size_t i = 0; i < sgd.parameters().size(); ++i) {
-    if (sgd.momentum_buffer(i)) digest = digest_of(*sgd.momentum_buffer(i), digest);
+std::uint64_t state_digest(const Optimizer<T>& optimizer) {
+  std::uint64_t digest = parameter_digest(optimizer.parameters());
+  for (const ParameterState<T>& state : optimizer.state()) {
+    for (const Tensor<T>& tensor : state.tensors) digest = digest_of(tensor, digest);
+    if (state.updates == 0) continue;
+    digest = digest_of(std::as_bytes(std::span(&state.updates, 1)), digest);
   }
   return digest;
 }

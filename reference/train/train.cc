@@ -82,7 +82,7 @@ class TrainingRun {
         device_(device != nullptr ? *device : cpu_.emplace()),
         model_(make_model<float>(options.model, image_shape(data.train), data.train.class_count(),
                                  device_, options.seed)),
-        optimizer_(model_->parameters(), options.sgd),
+        optimizer_(std::make_unique<Sgd<float>>(model_->parameters(), options.sgd)),
         sampler_({.length = data.train.size(),
                   .replicas = world_size(),
                   .rank = group != nullptr ? group->rank() : 0,
@@ -104,7 +104,7 @@ class TrainingRun {
     if (!options_.checkpoint_directory.empty() && is_work_left()) {
       require_writable_shared(checkpoints_, group_);
     }
-    trainer_.emplace(*model_, optimizer_, group_,
+    trainer_.emplace(*model_, *optimizer_, group_,
                      DdpOptions{.bucket_cap_bytes = options_.bucket_cap_bytes,
                                 .gradient_order = progress_.gradient_order});
     begin_ = runtime_.now();
@@ -133,7 +133,7 @@ class TrainingRun {
     const std::optional<LoadedCheckpoint> loaded = load_shared(checkpoints_, group_);
     if (!loaded) return;
     if (!loaded->warning.empty()) warn(loaded->warning);
-    progress_ = restore_state(loaded->path, loaded->bytes, optimizer_);
+    progress_ = restore_state(loaded->path, loaded->bytes, *optimizer_);
     if (progress_.seed != options_.seed) {
       throw ConfigError(loaded->path + " was made with seed " + std::to_string(progress_.seed) +
                         ", this run has seed " + std::to_string(options_.seed) +
@@ -230,7 +230,7 @@ class TrainingRun {
       progress_.gradient_order = trainer_->ddp()->reducer().gradient_order();
     }
     const bool writes = group_ == nullptr || group_->rank() == 0;
-    const auto state = writes ? encode_state(progress_, optimizer_) : std::vector<std::byte>{};
+    const auto state = writes ? encode_state(progress_, *optimizer_) : std::vector<std::byte>{};
     save_shared(checkpoints_, state, group_);
     saved_step_ = progress_.step;
   }
@@ -244,8 +244,8 @@ class TrainingRun {
         throw ConfigError(say_loss("the test loss", summary_.evaluation) + loss_advice());
       }
     }
-    summary_.parameter_digest = parameter_digest(optimizer_.parameters());
-    summary_.state_digest = state_digest(optimizer_);
+    summary_.parameter_digest = parameter_digest(optimizer_->parameters());
+    summary_.state_digest = state_digest(*optimizer_);
     if (group_ != nullptr) {
       summary_.ranks_agree =
           all_ranks_have(*group_, std::to_string(summary_.state_digest), "state digest");
@@ -266,7 +266,7 @@ class TrainingRun {
   std::optional<Cpu<float>> cpu_;  // when the caller has no device
   Device<float>& device_;
   std::unique_ptr<Module<float>> model_;
-  Sgd<float> optimizer_;
+  std::unique_ptr<Optimizer<float>> optimizer_;
   DistributedSampler sampler_;
   std::optional<Trainer<float>> trainer_;  // once it is known where the run begins
   TrainingProgress progress_;

@@ -59,7 +59,7 @@ struct TrainSummary {
   Duration elapsed{0};       // of the steps of this run
   MetricSums evaluation;     // when asked for
   std::uint64_t parameter_digest = 0;
-  std::uint64_t state_digest = 0;  // parameters and momentum
+  std::uint64_t state_digest = 0;  // parameters and the optimizer's state
   bool ranks_agree = true;         // all ranks hold the same state, bit for bit
 };
 

@@ -13,7 +13,7 @@
 
 #include "reference/ddp/distributed_data_parallel.h"
 #include "reference/model/loss.h"
-#include "reference/optim/sgd.h"
+#include "reference/optim/optimizer.h"
 #include "reference/train/metrics.h"
 
 namespace ddproof {
@@ -23,7 +23,7 @@ class Trainer {
  public:
   // With a group, a collective call: see DistributedDataParallel. Requires: everything outlives
   // this; `optimizer` updates the parameters of `model`.
-  Trainer(Module<T>& model, Sgd<T>& optimizer, ProcessGroup* group, const DdpOptions& options)
+  Trainer(Module<T>& model, Optimizer<T>& optimizer, ProcessGroup* group, const DdpOptions& options)
       : model_(model), optimizer_(optimizer) {
     if (group != nullptr) {
       ddp_ = std::make_unique<DistributedDataParallel<T>>(model, *group, options);
@@ -48,7 +48,7 @@ class Trainer {
 
  private:
   Module<T>& model_;
-  Sgd<T>& optimizer_;
+  Optimizer<T>& optimizer_;
   std::unique_ptr<DistributedDataParallel<T>> ddp_;
   SoftmaxCrossEntropy<T> loss_;
 };

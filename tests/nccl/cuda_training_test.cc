@@ -12,6 +12,7 @@
 #include "backends/api/error.h"
 #include "reference/compute/cpu.h"
 #include "reference/model/models.h"
+#include "reference/optim/sgd.h"
 #include "reference/train/state_digest.h"
 #include "reference/train/trainer.h"
 #include "tests/nccl/cuda_world.h"

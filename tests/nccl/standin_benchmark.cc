@@ -11,6 +11,7 @@
 #include "reference/compute/cpu.h"
 #include "reference/compute/cuda/cuda.h"
 #include "reference/model/models.h"
+#include "reference/optim/sgd.h"
 #include "reference/train/trainer.h"
 #include "tests/nccl/standin_world.h"
 

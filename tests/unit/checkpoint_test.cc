@@ -5,10 +5,12 @@
 
 #include <bit>
 
+#include "backends/api/digest.h"
 #include "backends/api/error.h"
 #include "reference/checkpoint/checkpoint_directory.h"
 #include "reference/checkpoint/training_state.h"
 #include "reference/compute/cpu.h"
+#include "reference/optim/sgd.h"
 #include "tests/support/memory_runtime.h"
 #include "tests/support/temporary_folder.h"
 
@@ -41,9 +43,8 @@ struct Trainer {
     std::vector<std::uint32_t> bits;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       for (const float v : parameters[i].value.span()) bits.push_back(std::bit_cast<unsigned>(v));
-      if (!sgd->momentum_buffer(i)) continue;
-      for (const float v : sgd->momentum_buffer(i)->span()) {
-        bits.push_back(std::bit_cast<unsigned>(v));
+      for (const Tensor<float>& momentum : sgd->state()[i].tensors) {
+        for (const float v : momentum.span()) bits.push_back(std::bit_cast<unsigned>(v));
       }
     }
     return bits;
@@ -127,7 +128,7 @@ TEST(TrainingState, BeforeTheFirstStepThereIsNoMomentum) {
   Trainer used;
   used.step(1);
   restore_state("ckpt", encode_state({}, *fresh.sgd), *used.sgd);
-  EXPECT_FALSE(used.sgd->momentum_buffer(0).has_value());
+  EXPECT_TRUE(used.sgd->state()[0].tensors.empty());
 }
 
 TEST(TrainingState, CutAtEveryByteItIsRefused) {
@@ -184,6 +185,82 @@ TEST(TrainingState, TwoParametersOfOneNameCannotBeSaved) {
   Trainer trainer;
   trainer.parameters[1].name = trainer.parameters[0].name;
   EXPECT_THROW(encode_state({}, *trainer.sgd), ConfigError);
+}
+
+// Files of before, and their readers, know no other form.
+TEST(TrainingState, FilesOfSgdStayWhatTheyWere) {
+  EXPECT_EQ(digest_of(state_after(3)), 0x4a999e2273c4f81eu);
+}
+
+// Keeps two tensors and a count.
+class Averages final : public Optimizer<float> {
+ public:
+  explicit Averages(std::vector<Parameter<float>*> parameters)
+      : Optimizer<float>("averages", std::move(parameters)) {}
+  std::string_view name() const override { return "averages"; }
+  void update(std::size_t i) override {
+    ParameterState<float>& state = state_with_tensors(i);
+    ++state.updates;
+    state.tensors[0].span()[0] = 3;
+    state.tensors[1].span()[0] = 4;
+  }
+  double learning_rate() const override { return 0; }
+  void set_learning_rate(double) override {}
+  StateLayout state_layout() const override { return {{"first", "second"}, true}; }
+};
+
+TEST(TrainingState, HoldsWhatTheLayoutOfTheOptimizerNames) {
+  Trainer trainer;
+  Averages optimizer({&trainer.parameters[0], &trainer.parameters[1]});
+  optimizer.update(1);
+  optimizer.update(1);
+  const Bytes bytes = encode_state({}, optimizer);
+  const Safetensors file = Safetensors::decode("ckpt", bytes);
+  EXPECT_EQ(file.find("optimizer.step.layer.weight"), nullptr);
+  EXPECT_EQ(file.find("optimizer.step.layer.bias")->dtype, "I64");
+  Averages restored({&trainer.parameters[0], &trainer.parameters[1]});
+  restore_state("ckpt", bytes, restored);
+  EXPECT_TRUE(restored.state()[0].tensors.empty());
+  EXPECT_EQ(restored.state()[0].updates, 0);
+  EXPECT_EQ(restored.state()[1].tensors[1].span()[0], 4);
+  EXPECT_EQ(restored.state()[1].updates, 2);
+  EXPECT_EQ(restore_error(trainer, bytes),
+            "ckpt: it was made with the optimizer averages, this run has sgd; resume with the same "
+            "optimizer");
+}
+
+// A file of the optimizer "averages" whose state of one parameter is `tensors`.
+Bytes state_of_averages(const Trainer& trainer, std::vector<internal::NamedTensor> tensors) {
+  for (const Parameter<float>& parameter : trainer.parameters) {
+    tensors.push_back(internal::to_host(parameter.name, parameter.value));
+  }
+  return internal::encode_state({}, "averages", tensors);
+}
+
+TEST(TrainingState, APartOfAnOptimizersStateIsRefused) {
+  Trainer trainer;
+  Averages optimizer({&trainer.parameters[0], &trainer.parameters[1]});
+  const auto error = [&](std::vector<internal::NamedTensor> tensors) -> std::string {
+    try {
+      restore_state("ckpt", state_of_averages(trainer, std::move(tensors)), optimizer);
+    } catch (const DataError& failure) {
+      return failure.what();
+    }
+    return "";
+  };
+  const Tensor<float>& value = trainer.parameters[1].value;
+  const auto first = internal::to_host("optimizer.first.layer.bias", value);
+  const auto second = internal::to_host("optimizer.second.layer.bias", value);
+  EXPECT_EQ(error({}), "");
+  EXPECT_EQ(error({first, second, internal::encode_updates("layer.bias", 1)}), "");
+  EXPECT_EQ(error({second, internal::encode_updates("layer.bias", 1)}),
+            "ckpt: no tensor optimizer.first.layer.bias, but others of the optimizer's state");
+  EXPECT_EQ(error({first, second}),
+            "ckpt: no tensor optimizer.step.layer.bias, but others of the optimizer's state");
+  EXPECT_EQ(error({internal::encode_updates("layer.bias", 1)}),
+            "ckpt: no tensor optimizer.second.layer.bias, but others of the optimizer's state");
+  EXPECT_EQ(error({first, second, internal::encode_updates("layer.bias", 0)}),
+            "ckpt: tensor optimizer.step.layer.bias is 0, expected at least 1");
 }
 
 struct Directory {

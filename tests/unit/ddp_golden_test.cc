@@ -21,6 +21,7 @@
 #include "reference/model/activation.h"
 #include "reference/model/linear.h"
 #include "reference/model/sequential.h"
+#include "reference/optim/sgd.h"
 #include "reference/oracle/rounding_bound.h"
 #include "reference/train/trainer.h"
 

@@ -15,6 +15,7 @@
 #include "backends/sim/sim_world.h"
 #include "reference/checkpoint/training_state.h"
 #include "reference/compute/cpu.h"
+#include "reference/optim/sgd.h"
 #include "reference/train/shared_checkpoint.h"
 
 namespace ddproof {
