@@ -23,6 +23,7 @@ bool parse(CommandContext& context, SamplerFlags& flags) {
   SamplerOptions& options = flags.options;
   options.length = -1;  // must be given, so help shows none
   bool no_shuffle = false;
+  bool drop_last = false;
   Arguments arguments("ddproof sampler", "Prints which samples each rank draws in an epoch.");
   arguments.number("--length", options.length, 0, DistributedSampler::kMaxLength,
                    "samples in the data set");
@@ -34,13 +35,14 @@ bool parse(CommandContext& context, SamplerFlags& flags) {
   arguments.number("--epoch", flags.epoch, 0, std::numeric_limits<std::int64_t>::max(),
                    "which epoch's order");
   arguments.flag("--no-shuffle", no_shuffle, "keep the data set's order");
-  arguments.flag("--drop-last", options.drop_last, "drop the tail instead of padding");
+  arguments.flag("--drop-last", drop_last, "drop the tail instead of padding");
   arguments.flag("--json", flags.json, "one JSON object");
   if (!arguments.parse(context.arguments, context.out)) return false;
   if (!arguments.given("--length")) {
     throw ConfigError("--length is missing; pass the number of samples");
   }
   options.shuffle = !no_shuffle;
+  options.tail = drop_last ? Tail::kDrop : Tail::kPad;
   return true;
 }
 
@@ -54,8 +56,9 @@ void print_head(const DistributedSampler& sampler, std::ostream& out) {
   out << "{\"length\":" << options.length << ",\"world_size\":" << options.replicas
       << ",\"seed\":" << options.seed << ",\"epoch\":" << sampler.epoch()
       << ",\"shuffle\":" << boolean(options.shuffle)
-      << ",\"drop_last\":" << boolean(options.drop_last) << ",\"num_samples\":" << sampler.size()
-      << ",\"total_size\":" << sampler.total_size() << ",\"ranks\":[";
+      << ",\"drop_last\":" << boolean(options.tail == Tail::kDrop)
+      << ",\"num_samples\":" << sampler.size() << ",\"total_size\":" << sampler.total_size()
+      << ",\"ranks\":[";
 }
 
 }  // namespace

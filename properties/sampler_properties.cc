@@ -10,10 +10,9 @@ namespace {
 using Shard = std::vector<std::int64_t>;
 
 std::string show(const SamplerCase& c) {
-  return fmt::format(
-      "length={} replicas={} seed={} epoch={} shuffle={} drop_last={} resume_step={}",
-      c.options.length, c.options.replicas, c.options.seed, c.epoch, c.options.shuffle,
-      c.options.drop_last, c.resume_step);
+  return fmt::format("length={} replicas={} seed={} epoch={} shuffle={} tail={} resume_step={}",
+                     c.options.length, c.options.replicas, c.options.seed, c.epoch,
+                     c.options.shuffle, name_of(c.options.tail), c.resume_step);
 }
 
 std::vector<std::string> classes_of(const SamplerCase& c) {
@@ -21,8 +20,12 @@ std::vector<std::string> classes_of(const SamplerCase& c) {
   const auto& o = c.options;
   if (o.length < o.replicas) classes.push_back("more ranks than samples");
   if (o.length == 0) classes.push_back("empty");
-  if (o.length % o.replicas != 0) classes.push_back(o.drop_last ? "tail dropped" : "padded");
-  if (!o.drop_last && o.length > 0 && o.length * 2 <= o.replicas) {
+  if (o.length % o.replicas != 0) {
+    classes.push_back(o.tail == Tail::kPad    ? "padded"
+                      : o.tail == Tail::kDrop ? "tail dropped"
+                                              : "tail kept");
+  }
+  if (o.tail == Tail::kPad && o.length > 0 && o.length * 2 <= o.replicas) {
     classes.push_back("padded more than once");
   }
   if (!o.shuffle) classes.push_back("not shuffled");
@@ -39,7 +42,7 @@ class Partition {
 
   std::string check() const {
     for (const auto fact :
-         {&Partition::equal_shares, &Partition::one_order, &Partition::nothing_lost,
+         {&Partition::fair_shares, &Partition::one_order, &Partition::nothing_lost,
           &Partition::plain_order, &Partition::exact_resume}) {
       if (std::string wrong = (this->*fact)(); !wrong.empty()) return wrong;
     }
@@ -50,10 +53,15 @@ class Partition {
   std::int64_t length() const { return case_.options.length; }
   std::int64_t replicas() const { return case_.options.replicas; }
 
-  std::int64_t share() const {
+  std::int64_t share(int rank) const {
     const std::int64_t whole = length() / replicas();
-    const bool uneven = length() % replicas() != 0;
-    return uneven && !case_.options.drop_last ? whole + 1 : whole;
+    const std::int64_t left = length() % replicas();
+    switch (case_.options.tail) {
+      case Tail::kPad: return left > 0 ? whole + 1 : whole;
+      case Tail::kDrop: return whole;
+      case Tail::kKeep: break;
+    }
+    return rank < left ? whole + 1 : whole;
   }
 
   Shard shard(int rank, std::int64_t position) const {
@@ -62,20 +70,23 @@ class Partition {
     return draw_(options, case_.epoch, position);
   }
 
-  // Requires: equal shares.
+  // Requires: fair shares.
   Shard in_turn() const {
     Shard order;
-    for (std::int64_t i = 0; i < share(); ++i) {
-      for (const Shard& s : shards_) order.push_back(s[static_cast<std::size_t>(i)]);
+    for (std::size_t i = 0; i < shards_[0].size(); ++i) {
+      for (const Shard& s : shards_) {
+        if (i < s.size()) order.push_back(s[i]);
+      }
     }
     return order;
   }
 
-  std::string equal_shares() const {
-    for (std::size_t rank = 0; rank < shards_.size(); ++rank) {
-      if (static_cast<std::int64_t>(shards_[rank].size()) != share()) {
-        return fmt::format("equal shares: rank {} draws {} samples, expected {}", rank,
-                           shards_[rank].size(), share());
+  std::string fair_shares() const {
+    for (int rank = 0; rank < case_.options.replicas; ++rank) {
+      const std::size_t drawn = shards_[static_cast<std::size_t>(rank)].size();
+      if (static_cast<std::int64_t>(drawn) != share(rank)) {
+        return fmt::format("fair shares: rank {} draws {} samples, expected {}", rank, drawn,
+                           share(rank));
       }
     }
     return "";
@@ -104,9 +115,10 @@ class Partition {
     if (drawn.empty()) return "";
     const auto [least, most] = std::ranges::minmax(drawn);
     const std::int64_t left_out = std::ranges::count(drawn, 0);
-    if (case_.options.drop_last) {
+    if (case_.options.tail != Tail::kPad) {
+      const std::int64_t may_be_left = case_.options.tail == Tail::kDrop ? replicas() - 1 : 0;
       if (most > 1) return fmt::format("nothing lost: a sample is drawn {} times", most);
-      if (left_out >= replicas()) return fmt::format("nothing lost: {} left out", left_out);
+      if (left_out > may_be_left) return fmt::format("nothing lost: {} left out", left_out);
       return "";
     }
     if (left_out > 0) return fmt::format("nothing lost: {} samples are never drawn", left_out);
@@ -132,7 +144,8 @@ class Partition {
     for (int rank = 0; rank < case_.options.replicas; ++rank) {
       const Shard& whole = shards_[static_cast<std::size_t>(rank)];
       const Shard rest = shard(rank, case_.resume_step * replicas());
-      if (!std::ranges::equal(rest, Shard(whole.begin() + case_.resume_step, whole.end()))) {
+      const auto done = std::min(case_.resume_step, static_cast<std::int64_t>(whole.size()));
+      if (!std::ranges::equal(rest, Shard(whole.begin() + done, whole.end()))) {
         return fmt::format("exact resume: rank {} draws other samples after step {}", rank,
                            case_.resume_step);
       }
@@ -159,9 +172,10 @@ rc::Gen<SamplerCase> sampler_cases() {
   // replicas; plain ranges would draw fewer samples than ranks in one case of a hundred.
   const auto length = rc::gen::oneOf(rc::gen::inRange(0, 65), rc::gen::inRange(0, 301));
   const auto shuffle = rc::gen::weightedElement<bool>({{3, true}, {1, false}});
-  const auto parts = rc::gen::tuple(length, rc::gen::inRange(1, 65),
-                                    rc::gen::arbitrary<std::uint32_t>(), rc::gen::inRange(0, 100),
-                                    shuffle, rc::gen::arbitrary<bool>(), rc::gen::inRange(0, 20));
+  const auto tail = rc::gen::element(Tail::kPad, Tail::kDrop, Tail::kKeep);
+  const auto parts =
+      rc::gen::tuple(length, rc::gen::inRange(1, 65), rc::gen::arbitrary<std::uint32_t>(),
+                     rc::gen::inRange(0, 100), shuffle, tail, rc::gen::inRange(0, 20));
   return rc::gen::map(parts, [](const auto& drawn) {
     SamplerCase c;
     c.options.length = std::get<0>(drawn);
@@ -169,7 +183,7 @@ rc::Gen<SamplerCase> sampler_cases() {
     c.options.seed = std::get<2>(drawn);
     c.epoch = std::get<3>(drawn);
     c.options.shuffle = std::get<4>(drawn);
-    c.options.drop_last = std::get<5>(drawn);
+    c.options.tail = std::get<5>(drawn);
     // Once nothing is left, the sampler refuses to go on (DistributedSampler::indices).
     const std::int64_t last_step =
         std::max<std::int64_t>(0, c.options.length - 1) / c.options.replicas;

@@ -1,9 +1,11 @@
 // Facts of a distributed sampler, over every rank of an epoch together (SEMANTICS section 1):
 //
-//   equal shares     every rank draws the same number of samples: ceil(N/R), or floor with
-//   drop_last one order        taking the ranks in turn gives the order that one rank alone would
-//   draw nothing lost     padded: every sample is drawn, and none twice more often than another;
-//                    drop_last: no sample is drawn twice, and fewer than R are left out
+//   fair shares      every rank draws ceil(N/R) samples (pad) or floor(N/R) (drop); kept, the
+//                    first N mod R ranks draw one more than the others
+//   one order        taking the ranks in turn gives the order that one rank alone would draw
+//   nothing lost     pad: every sample is drawn, and none twice more often than another;
+//                    drop: no sample is drawn twice, and fewer than R are left out;
+//                    keep: every sample is drawn once
 //   plain order      without shuffle the order is 0, 1, 2, ...
 //   exact resume     continuing at any step draws what an uninterrupted epoch would
 //

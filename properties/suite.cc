@@ -6,6 +6,7 @@
 #include "properties/guard_properties.h"
 #include "properties/random_stream_properties.h"
 #include "properties/sampler_properties.h"
+#include "properties/stream_properties.h"
 #include "properties/training_properties.h"
 
 namespace ddproof {
@@ -15,6 +16,10 @@ std::vector<SuiteEntry> property_suite() {
       {"sampler-partition", "the ranks' samples are the data set, evenly dealt",
        [](const PropertyWorld&, const PropertyOptions& options, Runtime& runtime) {
          return sampler_partition(options, runtime);
+       }},
+      {"stream-partition", "the shards of a stream, over ranks and loader workers, are the stream",
+       [](const PropertyWorld&, const PropertyOptions& options, Runtime& runtime) {
+         return stream_partition(options, runtime);
        }},
       {"distinct-streams", "no two loader workers of all ranks draw the same random numbers",
        [](const PropertyWorld&, const PropertyOptions& options, Runtime& runtime) {

@@ -184,7 +184,7 @@ ProgramRun::Flow ProgramRun::act(const Step& step, const SamplerStep& sampler) {
                             .rank = number_,
                             .shuffle = sampler.shuffle,
                             .seed = sampler.seed,
-                            .drop_last = sampler.drop_last});
+                            .tail = sampler.drop_last ? Tail::kDrop : Tail::kPad});
   if (sampler.length < rank_.group.size() && !sampler.drop_last) {
     rank_.runtime.hit(kMoreRanksThanSamples);
   }

@@ -10,31 +10,17 @@
 namespace ddproof {
 namespace {
 
-std::int64_t checked_batch_count(const Dataset& dataset, const IndexList& indices,
-                                 const DataLoaderOptions& options) {
-  if (options.batch_size < 1) {
-    throw ConfigError(fmt::format("loader batch size {}: expected at least 1", options.batch_size));
-  }
-  if (options.prefetch < 0) {
-    throw ConfigError(fmt::format("loader prefetch {}: expected at least 0", options.prefetch));
-  }
-  for (std::int64_t i = 0; i < indices.size(); ++i) {
-    if (indices[i] >= dataset.size()) {
-      throw ConfigError(fmt::format(
-          "loader: sample {} of a data set of {}; give the sampler the data set's length",
-          indices[i], dataset.size()));
-    }
-  }
-  const std::int64_t full = indices.size() / options.batch_size;
-  const bool rest = indices.size() % options.batch_size != 0;
-  const std::int64_t count = rest && !options.drop_last ? full + 1 : full;
-  if (count == 0) {
-    throw ConfigError(fmt::format(
-        "loader: 0 batches from {} samples of this rank with batch size {}{}; use more data, fewer "
-        "ranks or a smaller batch",
-        indices.size(), options.batch_size, options.drop_last ? " and drop_last" : ""));
-  }
-  return count;
+std::int64_t count_batches(std::int64_t samples, const DataLoaderOptions& options) {
+  const std::int64_t full = samples / options.batch_size;
+  const bool rest = samples % options.batch_size != 0;
+  return rest && !options.drop_last ? full + 1 : full;
+}
+
+[[noreturn]] void refuse_no_batch(std::int64_t samples, const DataLoaderOptions& options) {
+  throw ConfigError(fmt::format(
+      "loader: 0 batches from {} samples of this rank with batch size {}{}; use more data, fewer "
+      "ranks or a smaller batch",
+      samples, options.batch_size, options.drop_last ? " and drop_last" : ""));
 }
 
 }  // namespace
@@ -42,10 +28,29 @@ std::int64_t checked_batch_count(const Dataset& dataset, const IndexList& indice
 BatchReader::BatchReader(Runtime& runtime, const Dataset& dataset, IndexList indices,
                          const DataLoaderOptions& options)
     : runtime_(runtime),
-      dataset_(dataset),
-      indices_(std::move(indices)),
-      options_(options),
-      batch_count_(checked_batch_count(dataset, indices_, options)) {
+      listed_(std::make_unique<ListedSamples>(dataset, std::move(indices))),
+      stream_(*listed_),
+      options_(options) {
+  check_and_start();
+}
+
+BatchReader::BatchReader(Runtime& runtime, SampleStream& stream, const DataLoaderOptions& options)
+    : runtime_(runtime), stream_(stream), options_(options) {
+  check_and_start();
+}
+
+void BatchReader::check_and_start() {
+  if (options_.batch_size < 1) {
+    throw ConfigError(
+        fmt::format("loader batch size {}: expected at least 1", options_.batch_size));
+  }
+  if (options_.prefetch < 0) {
+    throw ConfigError(fmt::format("loader prefetch {}: expected at least 0", options_.prefetch));
+  }
+  if (const std::optional<std::int64_t> samples = stream_.length()) {
+    batch_count_ = count_batches(*samples, options_);
+    if (*batch_count_ == 0) refuse_no_batch(*samples, options_);
+  }
   if (options_.prefetch == 0) return;
   monitor_ = runtime_.make_monitor();
   task_ = runtime_.spawn("loader", [this] { read_ahead(); });
@@ -61,29 +66,39 @@ BatchReader::~BatchReader() {
   task_->join();
 }
 
-void BatchReader::read(std::int64_t number, HostBatch& batch) const {
-  const auto sample_count = static_cast<std::size_t>(element_count(dataset_.sample_shape()));
-  const std::int64_t begin = number * options_.batch_size;
-  const auto count =
-      static_cast<std::size_t>(std::min(options_.batch_size, indices_.size() - begin));
-  batch.values.resize(count * sample_count);
-  batch.labels.resize(count);
-  for (std::size_t k = 0; k < count; ++k) {
-    const std::span<float> values(batch.values.data() + k * sample_count, sample_count);
-    const std::int64_t index = indices_[begin + static_cast<std::int64_t>(k)];
-    batch.labels[k] = dataset_.read(index, values);
-    if (options_.transform) options_.transform(index, values);
+// False at the end. Memory is taken as samples come: a batch size may exceed any stream.
+bool BatchReader::read(HostBatch& batch) {
+  const auto sample_count = static_cast<std::size_t>(element_count(stream_.sample_shape()));
+  batch.labels.clear();
+  std::int64_t count = 0;
+  for (; count < options_.batch_size; ++count) {
+    const std::size_t begin = static_cast<std::size_t>(count) * sample_count;
+    if (batch.values.size() < begin + sample_count) batch.values.resize(begin + sample_count);
+    const std::span<float> values(batch.values.data() + begin, sample_count);
+    std::int64_t label = 0;
+    const std::optional<std::int64_t> number = stream_.next(values, label);
+    if (!number) break;
+    batch.labels.push_back(label);
+    if (options_.transform) options_.transform(*number, values);
   }
+  batch.values.resize(static_cast<std::size_t>(count) * sample_count);
+  const bool is_whole = count == options_.batch_size;
+  if (count == 0 || (options_.drop_last && !is_whole)) {
+    if (batches_read_ == 0) refuse_no_batch(count, options_);
+    return false;
+  }
+  ++batches_read_;
+  return true;
 }
 
 // The task. Never throws: an exception is the consumer's.
 void BatchReader::read_ahead() {
   std::exception_ptr error;
   try {
-    for (std::int64_t number = 0; number < batch_count_; ++number) {
+    while (true) {
       HostBatch batch;
       if (!make_room(batch)) return;
-      read(number, batch);
+      if (!read(batch)) break;
       MonitorLock lock(*monitor_);
       ready_.push_back(std::move(batch));
       monitor_->notify_all();
@@ -93,6 +108,7 @@ void BatchReader::read_ahead() {
   }
   MonitorLock lock(*monitor_);
   error_ = error;
+  ended_ = true;
   monitor_->notify_all();
 }
 
@@ -113,29 +129,35 @@ bool BatchReader::make_room(HostBatch& batch) {
   return !stopped_;
 }
 
-void BatchReader::take(HostBatch& batch) {
+bool BatchReader::take(HostBatch& batch) {
   MonitorLock lock(*monitor_);
-  while (ready_.empty() && !error_) {
+  while (ready_.empty() && !ended_) {
     monitor_->wait(
         kForever,
         {.what = "the loader's next batch", .site = CallSite::current(), .is_local = true});
   }
-  if (ready_.empty()) std::rethrow_exception(error_);
+  if (ready_.empty()) {
+    if (error_) std::rethrow_exception(error_);
+    return false;
+  }
   std::swap(batch, ready_.front());
   spare_.push_back(std::move(ready_.front()));
   ready_.pop_front();
   monitor_->notify_all();
+  return true;
 }
 
 bool BatchReader::next(HostBatch& batch) {
-  if (next_batch_ == batch_count_) return false;
-  if (task_) {
-    take(batch);
-  } else {
-    read(next_batch_, batch);
+  if (task_) return take(batch);
+  if (error_) std::rethrow_exception(error_);
+  if (ended_) return false;
+  try {
+    ended_ = !read(batch);
+  } catch (...) {
+    error_ = std::current_exception();
+    throw;
   }
-  ++next_batch_;
-  return true;
+  return !ended_;
 }
 
 }  // namespace ddproof

@@ -1,4 +1,5 @@
-// Reads a list of samples in batches, ahead of the consumer, into host memory.
+// Reads samples in batches, ahead of the consumer, into host memory: a data set's samples by a list
+// of indices, or a stream as it comes.
 //
 // The order and the bits are those of reading without prefetch: one task reads the batches one
 // after another into a bounded queue. An exception in it reaches the consumer after the batches
@@ -9,18 +10,20 @@
 #include <deque>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "backends/api/runtime.h"
 #include "reference/data/augmentation.h"
 #include "reference/data/dataset.h"
 #include "reference/data/distributed_sampler.h"
+#include "reference/data/sample_stream.h"
 
 namespace ddproof {
 
 struct DataLoaderOptions {
   std::int64_t batch_size = 1;  // of this rank
-  // Leaves out a last batch that is not full. Acts on this rank's list: after the sampler's split.
+  // Leaves out a last batch that is not full. Acts on this rank's samples: after the split.
   bool drop_last = false;
   SampleTransform transform;  // empty: samples stay as the data set has them
   // Batches read ahead, in a task of their own; 0 reads each when it is asked for.
@@ -39,35 +42,41 @@ class BatchReader {
   // index is not in the data set.
   BatchReader(Runtime& runtime, const Dataset& dataset, IndexList indices,
               const DataLoaderOptions& options);
+  // Reads `stream` to its end. Requires: it outlives the reader, and nobody else reads it. Throws
+  // the same; a stream of unknown length that holds no batch is found out by the first next().
+  BatchReader(Runtime& runtime, SampleStream& stream, const DataLoaderOptions& options);
   // May be called at any time; waits for the batch that is being read.
   ~BatchReader();
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;
 
-  std::int64_t batch_count() const { return batch_count_; }
+  // Requires: the length is known, as a data set's always is.
+  std::int64_t batch_count() const { return batch_count_.value(); }
 
   // Replaces `batch` by the next one; false at the end. Throws what reading it threw, and again
   // when called again. Reuses the memory of `batch`.
   bool next(HostBatch& batch);
 
  private:
-  void read(std::int64_t number, HostBatch& batch) const;
+  void check_and_start();
+  bool read(HostBatch& batch);
   void read_ahead();
   bool make_room(HostBatch& batch);
-  void take(HostBatch& batch);
+  bool take(HostBatch& batch);
 
   Runtime& runtime_;
-  const Dataset& dataset_;
-  const IndexList indices_;
+  std::unique_ptr<ListedSamples> listed_;  // null: the stream is the caller's
+  SampleStream& stream_;
   const DataLoaderOptions options_;
-  std::int64_t batch_count_ = 0;
-  std::int64_t next_batch_ = 0;  // of the consumer
+  std::optional<std::int64_t> batch_count_;  // empty: unknown before the end
+  std::int64_t batches_read_ = 0;            // by whoever calls read()
 
   std::unique_ptr<Monitor> monitor_;
-  // Guarded by monitor_:
+  // Guarded by monitor_, where there is one:
   std::deque<HostBatch> ready_;
   std::vector<HostBatch> spare_;
   std::exception_ptr error_;
+  bool ended_ = false;  // nothing is added to ready_ any more
   bool stopped_ = false;
 
   std::unique_ptr<Task> task_;

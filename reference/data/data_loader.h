@@ -39,7 +39,12 @@ class DataLoader {
       : device_(device),
         sample_shape_(dataset.sample_shape()),
         reader_(runtime, dataset, std::move(indices), options) {}
+  // The same for a stream, such as a rank's ShardedStream.
+  DataLoader(Runtime& runtime, Device<T>& device, SampleStream& stream,
+             const DataLoaderOptions& options)
+      : device_(device), sample_shape_(stream.sample_shape()), reader_(runtime, stream, options) {}
 
+  // Requires: the length is known, as a data set's always is.
   std::int64_t batch_count() const { return reader_.batch_count(); }
 
   // The next batch, or null at the end. It belongs to the loader and is valid until the next call.

@@ -48,14 +48,15 @@ void DistributedSampler::set_epoch(std::int64_t epoch) {
 std::int64_t DistributedSampler::remaining(std::int64_t position) const {
   DDPROOF_CHECK(position >= 0);
   if (position >= options_.length) return 0;
-  const std::int64_t left = options_.length - position;
-  const std::int64_t share = left / options_.replicas;
-  const bool uneven = left % options_.replicas != 0;
-  return uneven && !options_.drop_last ? share + 1 : share;
+  return share_of(options_.length - position, options_.replicas, options_.rank, options_.tail);
+}
+
+std::int64_t DistributedSampler::total_size() const {
+  return options_.tail == Tail::kKeep ? options_.length : size() * options_.replicas;
 }
 
 // Entry k of this rank is position p = position + rank + k*R. Padding starts over at the front as
-// often as needed, so the entry is order[p mod N]; with drop_last p never reaches N.
+// often as needed, so the entry is order[p mod N]; without padding p never reaches N.
 template <class Index>
 std::vector<Index> DistributedSampler::draw(std::int64_t position) const {
   const std::int64_t count = remaining(position);
@@ -106,9 +107,9 @@ IndexList DistributedSampler::indices(std::int64_t position) {
 }
 
 std::string DistributedSampler::fingerprint() const {
-  return fmt::format("length {}, replicas {}, shuffle {}, seed {}, drop_last {}, epoch {}",
+  return fmt::format("length {}, replicas {}, shuffle {}, seed {}, tail {}, epoch {}",
                      options_.length, options_.replicas, options_.shuffle, options_.seed,
-                     options_.drop_last, epoch_);
+                     name_of(options_.tail), epoch_);
 }
 
 }  // namespace ddproof

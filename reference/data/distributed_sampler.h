@@ -1,8 +1,9 @@
 // Which samples each rank draws in an epoch: torch.utils.data.DistributedSampler, bit for bit.
 //
 // One epoch: the order is 0..N-1, or with shuffle randperm(N) seeded with seed+epoch. It is padded
-// to a multiple of the replicas by starting over at its front, or with drop_last its tail is cut.
-// Rank r takes the positions r, r+R, r+2R, ... So every rank draws the same number of samples.
+// to a multiple of the replicas by starting over at its front, or its tail is cut (PyTorch's
+// drop_last); rank r takes the positions r, r+R, r+2R, ... So every rank draws the same number of
+// samples. With Tail::kKeep, which PyTorch lacks, the order is dealt as it is: each sample once.
 //
 // Resuming counts positions of that order, over all ranks together: after k steps of b samples on
 // each of R ranks the position is k*b*R. What is left may be split over another number of replicas.
@@ -18,6 +19,8 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "reference/data/tail.h"
 
 namespace ddproof {
 
@@ -53,7 +56,7 @@ struct SamplerOptions {
   bool shuffle = true;
   // PyTorch's range: -1 is 2^64-1. Only the low 32 bits of seed+epoch count.
   std::uint64_t seed = 0;
-  bool drop_last = false;
+  Tail tail = Tail::kPad;
   // Hears when an epoch's shuffled order is drawn from its front a second time: set_epoch() was
   // forgotten, and every epoch trains on the same order. None: nobody is told.
   std::function<void(const std::string&)> on_warning = {};
@@ -76,7 +79,7 @@ class DistributedSampler {
   // Samples that this rank draws in a whole epoch, copies included: PyTorch's len().
   std::int64_t size() const { return remaining(0); }
   // size() of all ranks together; a position never passes it.
-  std::int64_t total_size() const { return size() * options_.replicas; }
+  std::int64_t total_size() const;
   // Samples that this rank still draws from `position` on; 0 at the end of the epoch.
   // Requires: position >= 0.
   std::int64_t remaining(std::int64_t position) const;

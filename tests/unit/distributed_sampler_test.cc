@@ -104,9 +104,9 @@ TEST(DistributedSampler, PadsByWrappingToTheFront) {
 }
 
 TEST(DistributedSampler, DropLastCutsTheTailOfTheOrder) {
-  EXPECT_EQ(all_ranks({.length = 10, .replicas = 3, .drop_last = true}),
+  EXPECT_EQ(all_ranks({.length = 10, .replicas = 3, .tail = Tail::kDrop}),
             (std::vector<Indices>{{4, 5, 0}, {1, 3, 8}, {7, 9, 6}}));
-  EXPECT_EQ(all_ranks({.length = 2, .replicas = 7, .drop_last = true}), std::vector<Indices>(7));
+  EXPECT_EQ(all_ranks({.length = 2, .replicas = 7, .tail = Tail::kDrop}), std::vector<Indices>(7));
 }
 
 // pytorch#45324: padding that copies the list only once fails from twice as many ranks on.
@@ -220,9 +220,8 @@ TEST(DistributedSampler, RefusesANegativeEpoch) {
 }
 
 TEST(DistributedSampler, AnEmptyDataSetGivesEmptyLists) {
-  for (const bool drop_last : {false, true}) {
-    EXPECT_EQ(all_ranks({.length = 0, .replicas = 3, .drop_last = drop_last}),
-              std::vector<Indices>(3));
+  for (const Tail tail : {Tail::kPad, Tail::kDrop, Tail::kKeep}) {
+    EXPECT_EQ(all_ranks({.length = 0, .replicas = 3, .tail = tail}), std::vector<Indices>(3));
   }
 }
 
@@ -285,8 +284,7 @@ TEST(DistributedSampler, FingerprintsDifferWhereOrdersDiffer) {
   EXPECT_EQ(a.fingerprint(), b.fingerprint());
   b.set_epoch(1);
   EXPECT_NE(a.fingerprint(), b.fingerprint());
-  EXPECT_EQ(b.fingerprint(),
-            "length 10, replicas 2, shuffle true, seed 0, drop_last false, epoch 1");
+  EXPECT_EQ(b.fingerprint(), "length 10, replicas 2, shuffle true, seed 0, tail pad, epoch 1");
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST(DistributedSamplerGolden, EveryCaseEqualsPyTorch) {
                            .replicas = test["replicas"],
                            .shuffle = test["shuffle"],
                            .seed = test["seed"],
-                           .drop_last = test["drop_last"]};
+                           .tail = test["drop_last"] ? Tail::kDrop : Tail::kPad};
     Fnv1a64 hash;
     for (int rank = 0; rank < options.replicas; ++rank) {
       options.rank = rank;

@@ -39,7 +39,7 @@ TEST(Verify, RunsEveryPropertyAndSaysWhatHolds) {
       verify({"--backend", "sim", "--world-size", "3", "--cases", "5", "--seed", "7", "--json"});
   EXPECT_EQ(run.status, kExitHolds);
   const auto lines = json_lines(run.out);
-  ASSERT_EQ(lines.size(), 7u);
+  ASSERT_EQ(lines.size(), 8u);
   for (const auto& line : lines) {
     EXPECT_TRUE(line.at("holds").get<bool>()) << line;
     EXPECT_EQ(line.at("cases"), 5) << line;
@@ -48,7 +48,7 @@ TEST(Verify, RunsEveryPropertyAndSaysWhatHolds) {
     EXPECT_FALSE(line.at("classes").empty()) << line;
   }
   EXPECT_EQ(lines[0].at("property"), "sampler-partition");
-  EXPECT_GT(lines[6].at("measures").at("largest gradient error/bound").get<double>(), 0);
+  EXPECT_GT(lines[7].at("measures").at("largest gradient error/bound").get<double>(), 0);
 }
 
 TEST(Verify, RunsOnlyWhatIsNamed) {
@@ -98,7 +98,8 @@ TEST(Verify, SaysThatPropertiesWithoutRanksLeaveNothingToWrite) {
 
 TEST(Verify, RefusesAPropertyThatItDoesNotKnow) {
   EXPECT_EQ(refusal({"--only", "barrier-order"}),
-            "--only is \"barrier-order\", allowed are sampler-partition, distinct-streams, "
+            "--only is \"barrier-order\", allowed are sampler-partition, stream-partition, "
+            "distinct-streams, "
             "barrier-orders, guard-works-first, all-reduce-exact, collectives-exact, "
             "equals-one-device; did you mean \"barrier-orders\"?");
 }
