@@ -87,6 +87,33 @@ class ChargedDevice final : public Device<T> {
     multiply(shape);
   }
 
+  void batch_norm_statistics(const BatchNormShape& shape, const T* x, T* mean,
+                             T* variance) override {
+    base_.batch_norm_statistics(shape, x, mean, variance);
+    move(2 * shape.count() + 2 * shape.channels);  // read twice
+  }
+  void inverse_deviations(std::int64_t channels, const T* variance, double eps,
+                          T* result) override {
+    base_.inverse_deviations(channels, variance, eps, result);
+    move(2 * channels);
+  }
+  void batch_norm_forward(const BatchNormShape& shape, const ChannelStatistics<T>& of, const T* x,
+                          const T* w, const T* bias, T* y) override {
+    base_.batch_norm_forward(shape, of, x, w, bias, y);
+    move(2 * shape.count() + 4 * shape.channels);
+  }
+  void batch_norm_backward_sums(const BatchNormShape& shape, const ChannelStatistics<T>& of,
+                                const T* x, const T* dy, T* sum_dy, T* sum_dy_x) override {
+    base_.batch_norm_backward_sums(shape, of, x, dy, sum_dy, sum_dy_x);
+    move(2 * shape.count() + 4 * shape.channels);
+  }
+  void batch_norm_backward_input(const BatchNormShape& shape, const ChannelStatistics<T>& of,
+                                 const T* x, const T* dy, const T* w, const T* mean_dy,
+                                 const T* mean_dy_x, T* dx) override {
+    base_.batch_norm_backward_input(shape, of, x, dy, w, mean_dy, mean_dy_x, dx);
+    move(3 * shape.count() + 5 * shape.channels);
+  }
+
   void max_pool2d_forward(const Pool2dShape& shape, const T* x, T* y) override {
     base_.max_pool2d_forward(shape, x, y);
     move(shape.planes * (shape.height * shape.width + shape.out_height() * shape.out_width()));

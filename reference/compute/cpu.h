@@ -45,6 +45,17 @@ class Cpu final : public Device<T> {
   void conv2d_backward_parameters(const Conv2dShape& shape, const T* dy, const T* x, T* dw,
                                   T* dbias) override;
 
+  void batch_norm_statistics(const BatchNormShape& shape, const T* x, T* mean,
+                             T* variance) override;
+  void inverse_deviations(std::int64_t channels, const T* variance, double eps, T* result) override;
+  void batch_norm_forward(const BatchNormShape& shape, const ChannelStatistics<T>& of, const T* x,
+                          const T* w, const T* bias, T* y) override;
+  void batch_norm_backward_sums(const BatchNormShape& shape, const ChannelStatistics<T>& of,
+                                const T* x, const T* dy, T* sum_dy, T* sum_dy_x) override;
+  void batch_norm_backward_input(const BatchNormShape& shape, const ChannelStatistics<T>& of,
+                                 const T* x, const T* dy, const T* w, const T* mean_dy,
+                                 const T* mean_dy_x, T* dx) override;
+
   void max_pool2d_forward(const Pool2dShape& shape, const T* x, T* y) override;
   void max_pool2d_backward(const Pool2dShape& shape, const T* x, const T* dy, T* dx) override;
   void relu_forward(const T* x, T* y, std::int64_t count) override;

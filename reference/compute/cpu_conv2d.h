@@ -152,7 +152,7 @@ void conv2d_forward(const Kernels<T>& kernels, Workspace<T>& work, const Conv2dS
                       .c = result,
                       .c_row = row,
                       .c_panel = panel,
-                      .start = Start::kRowBias,
+                      .start = bias != nullptr ? Start::kRowBias : Start::kZero,
                       .bias = bias});
     copy_rows(result, s.out_channels, row, s.out_height(), s.out_width(), pitch, y);
     x += s.in_channels * s.height * s.width;
@@ -231,13 +231,15 @@ void conv2d_backward_parameters(const Kernels<T>& kernels, Workspace<T>& work, c
                           .c_panel = s.taps() * panel,
                           .start = Start::kContinue};
     kernels.multiply(product);
-    // The bias is one more tap, which always sees a 1: exact.
-    product.rows = 1;
-    product.a = &one;
-    product.a_row = product.a_depth = zeros.data();
-    product.c = dbias;
-    product.c_panel = panel;
-    kernels.multiply(product);
+    if (dbias != nullptr) {
+      // The bias is one more tap, which always sees a 1: exact.
+      product.rows = 1;
+      product.a = &one;
+      product.a_row = product.a_depth = zeros.data();
+      product.c = dbias;
+      product.c_panel = panel;
+      kernels.multiply(product);
+    }
     dy += s.out_channels * positions;
     x += s.in_channels * s.height * s.width;
   }

@@ -11,6 +11,7 @@
 
 #include "backends/api/error.h"
 #include "reference/compute/cpu.h"
+#include "reference/compute/cpu_batch_norm.h"
 #include "reference/compute/cpu_conv2d.h"
 #include "reference/compute/cpu_elementwise.h"
 #include "reference/compute/cpu_linear.h"
@@ -132,6 +133,57 @@ template <class T>
 void Cpu<T>::conv2d_backward_parameters(const Conv2dShape& shape, const T* dy, const T* x, T* dw,
                                         T* dbias) {
   internal::conv2d_backward_parameters(*kernels_, work_, shape, dy, x, dw, dbias);
+}
+
+template <class T>
+void Cpu<T>::batch_norm_statistics(const BatchNormShape& shape, const T* x, T* mean, T* variance) {
+  if constexpr (std::floating_point<T>) {
+    internal::batch_norm_statistics(shape, x, mean, variance);
+  } else {
+    internal::refuse_scalar("batch_norm", "a square root");
+  }
+}
+
+template <class T>
+void Cpu<T>::inverse_deviations(std::int64_t channels, const T* variance, double eps, T* result) {
+  if constexpr (std::floating_point<T>) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      result[c] = internal::inverse_deviation(variance[c], eps);
+    }
+  } else {
+    internal::refuse_scalar("batch_norm", "a square root");
+  }
+}
+
+template <class T>
+void Cpu<T>::batch_norm_forward(const BatchNormShape& shape, const ChannelStatistics<T>& of,
+                                const T* x, const T* w, const T* bias, T* y) {
+  if constexpr (std::floating_point<T>) {
+    internal::batch_norm_forward(shape, of, x, w, bias, y);
+  } else {
+    internal::refuse_scalar("batch_norm", "a square root");
+  }
+}
+
+template <class T>
+void Cpu<T>::batch_norm_backward_sums(const BatchNormShape& shape, const ChannelStatistics<T>& of,
+                                      const T* x, const T* dy, T* sum_dy, T* sum_dy_x) {
+  if constexpr (std::floating_point<T>) {
+    internal::batch_norm_backward_sums(shape, of, x, dy, sum_dy, sum_dy_x);
+  } else {
+    internal::refuse_scalar("batch_norm", "a square root");
+  }
+}
+
+template <class T>
+void Cpu<T>::batch_norm_backward_input(const BatchNormShape& shape, const ChannelStatistics<T>& of,
+                                       const T* x, const T* dy, const T* w, const T* mean_dy,
+                                       const T* mean_dy_x, T* dx) {
+  if constexpr (std::floating_point<T>) {
+    internal::batch_norm_backward_input(shape, of, x, dy, w, mean_dy, mean_dy_x, dx);
+  } else {
+    internal::refuse_scalar("batch_norm", "a square root");
+  }
 }
 
 template <class T>

@@ -20,6 +20,13 @@
 
 namespace ddproof {
 
+// Of each channel, for batch norm.
+template <class T>
+struct ChannelStatistics {
+  const T* mean;
+  const T* inverse_deviation;
+};
+
 template <class T>
 class Device {
  public:
@@ -51,16 +58,41 @@ class Device {
   virtual void linear_backward_parameters(const LinearShape& shape, const T* dy, const T* x, T* dw,
                                           T* dbias) = 0;
 
-  // Chain: from bias, over (in channel, kernel row, kernel column) ascending.
+  // Chain: from bias, over (in channel, kernel row, kernel column) ascending. `bias` may be null:
+  // zeros.
   virtual void conv2d_forward(const Conv2dShape& shape, const T* x, const T* w, const T* bias,
                               T* y) = 0;
   // Chain: from zero, over (out channel, kernel row, kernel column) ascending; positions between
   // strides take part as zeros.
   virtual void conv2d_backward_input(const Conv2dShape& shape, const T* dy, const T* w, T* dx) = 0;
   // Adds to dw and dbias. Chain: from what is there, over (sample, output row, output column)
-  // ascending.
+  // ascending. `dbias` may be null.
   virtual void conv2d_backward_parameters(const Conv2dShape& shape, const T* dy, const T* x, T* dw,
                                           T* dbias) = 0;
+
+  // Batch norm. Sums over a channel are a chain over the positions of each sample, from zero, and a
+  // sum of these, samples ascending. They, and what is computed from them, are double where T is
+  // float, and rounded to T at the end. Requires: T is a floating-point type.
+  //
+  // mean = sum of x / n; variance = sum of (x - mean)^2 / n, with the mean before it was rounded.
+  // Both are zero where n, the values of a channel, is zero.
+  virtual void batch_norm_statistics(const BatchNormShape& shape, const T* x, T* mean,
+                                     T* variance) = 0;
+  // result = 1 / sqrt(variance + eps), in double where T is float, then rounded.
+  virtual void inverse_deviations(std::int64_t channels, const T* variance, double eps,
+                                  T* result) = 0;
+  // y = fma(w, x', bias), where x' = (x - mean) * inverse_deviation. w may be null: ones; bias
+  // may be null: zeros.
+  virtual void batch_norm_forward(const BatchNormShape& shape, const ChannelStatistics<T>& of,
+                                  const T* x, const T* w, const T* bias, T* y) = 0;
+  // The sums over each channel of dy, and of dy * x'.
+  virtual void batch_norm_backward_sums(const BatchNormShape& shape, const ChannelStatistics<T>& of,
+                                        const T* x, const T* dy, T* sum_dy, T* sum_dy_x) = 0;
+  // dx = fma(x', -mean_dy_x, dy - mean_dy) * (inverse_deviation * w). w may be null: ones.
+  virtual void batch_norm_backward_input(const BatchNormShape& shape,
+                                         const ChannelStatistics<T>& of, const T* x, const T* dy,
+                                         const T* w, const T* mean_dy, const T* mean_dy_x,
+                                         T* dx) = 0;
 
   // The first largest element of each window; a NaN wins. Requires: T is ordered.
   virtual void max_pool2d_forward(const Pool2dShape& shape, const T* x, T* y) = 0;

@@ -50,4 +50,16 @@ struct Pool2dShape {
   DDPROOF_HOST_DEVICE std::int64_t out_width() const { return (width - kernel) / stride + 1; }
 };
 
+// x[batch][channels][positions]: all that batch norm asks of images, and with one position of rows.
+struct BatchNormShape {
+  std::int64_t batch = 0;
+  std::int64_t channels = 0;
+  std::int64_t positions = 1;
+
+  DDPROOF_HOST_DEVICE std::int64_t planes() const { return batch * channels; }
+  // Values that a channel has.
+  DDPROOF_HOST_DEVICE std::int64_t per_channel() const { return batch * positions; }
+  DDPROOF_HOST_DEVICE std::int64_t count() const { return planes() * positions; }
+};
+
 }  // namespace ddproof

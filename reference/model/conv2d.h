@@ -12,12 +12,13 @@ struct Conv2dOptions {
   std::int64_t stride = 1;
   std::int64_t padding = 0;
   std::int64_t dilation = 1;
+  bool bias = true;
 };
 
 template <class T>
 class Conv2d final : public Module<T> {
  public:
-  // Parameters NAME.weight [out_channels, in_channels, kernel, kernel] and NAME.bias.
+  // Parameters NAME.weight [out_channels, in_channels, kernel, kernel] and, if wanted, NAME.bias.
   // Throws ConfigError for an option out of range.
   Conv2d(Device<T>& device, std::string name, const Conv2dOptions& options, std::uint64_t seed)
       : device_(device), name_(std::move(name)), options_(options) {
@@ -30,6 +31,7 @@ class Conv2d final : public Module<T> {
     const Shape shape = {options.out_channels, options.in_channels, options.kernel, options.kernel};
     const std::int64_t fan_in = options.in_channels * options.kernel * options.kernel;
     weight_ = internal::make_parameter<T>(device, name_ + ".weight", shape, fan_in, seed);
+    if (!options.bias) return;
     bias_ =
         internal::make_parameter<T>(device, name_ + ".bias", {options.out_channels}, fan_in, seed);
   }
@@ -60,7 +62,7 @@ class Conv2d final : public Module<T> {
     DDPROOF_CHECK(output_gradient.shape() == output_.shape());
     device_.conv2d_backward_parameters(shape(), output_gradient.data(), input_->data(),
                                        weight_.gradient.data(), bias_.gradient.data());
-    internal::report_ready(bias_, ready);
+    if (options_.bias) internal::report_ready(bias_, ready);
     internal::report_ready(weight_, ready);
     if (!input_gradient_needed_) return input_gradient_;
     internal::ensure_shape(input_gradient_, device_, input_->shape());
@@ -70,7 +72,10 @@ class Conv2d final : public Module<T> {
   }
 
   void set_input_gradient_needed(bool needed) override { input_gradient_needed_ = needed; }
-  std::vector<Parameter<T>*> parameters() override { return {&weight_, &bias_}; }
+  std::vector<Parameter<T>*> parameters() override {
+    return options_.bias ? std::vector<Parameter<T>*>{&weight_, &bias_}
+                         : std::vector<Parameter<T>*>{&weight_};
+  }
 
  private:
   Conv2dShape shape() const {

@@ -1,5 +1,9 @@
 #include "reference/model/layer.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
 namespace ddproof {
 namespace {
 
@@ -33,6 +37,14 @@ void check_at_least(const std::string& layer, const char* what, std::int64_t val
   if (value >= least) return;
   throw ConfigError(layer + ": " + what + " " + std::to_string(value) + ", expected at least " +
                     std::to_string(least));
+}
+
+void check_between(const std::string& layer, const char* what, double value, double least,
+                   double most) {
+  if (value >= least && value <= most) return;
+  const std::string range =
+      std::isinf(most) ? fmt::format("at least {}", least) : fmt::format("{} to {}", least, most);
+  throw ConfigError(fmt::format("{}: {} {}, expected {}", layer, what, value, range));
 }
 
 }  // namespace internal

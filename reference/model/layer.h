@@ -27,6 +27,11 @@ void check_input(const std::string& layer, const Shape& shape, const Shape& expe
 void check_at_least(const std::string& layer, const char* what, std::int64_t value,
                     std::int64_t least);
 
+// Throws ConfigError "bn1: momentum 2, expected 0 to 1", or "bn1: eps -1, expected at least 0"
+// where `most` is infinity.
+void check_between(const std::string& layer, const char* what, double value, double least,
+                   double most);
+
 // Gives `tensor` this shape; the values are unspecified.
 template <class T>
 void ensure_shape(Tensor<T>& tensor, Device<T>& device, Shape shape) {

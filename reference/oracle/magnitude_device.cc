@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "backends/api/check.h"
+#include "backends/api/error.h"
 #include "reference/oracle/rounding_bound.h"
 
 namespace ddproof {
@@ -20,6 +21,12 @@ void add_underflow(float* magnitudes, std::int64_t count) {
 std::int64_t windows_over_an_element(const Pool2dShape& shape) {
   const std::int64_t along = (shape.kernel + shape.stride - 1) / shape.stride;
   return along * along;
+}
+
+[[noreturn]] void refuse_batch_norm() {
+  throw ConfigError(
+      "no rounding bound is known for the gradients of batch norm, whose statistics are sums over "
+      "the whole batch; compare a model without it");
 }
 
 }  // namespace
@@ -98,9 +105,40 @@ void MagnitudeDevice::conv2d_backward_parameters(const Conv2dShape& shape, const
                                                  const float* x, float* dw, float* dbias) {
   const std::int64_t inputs = shape.batch * shape.in_channels * shape.height * shape.width;
   base_.conv2d_backward_parameters(shape, dy, magnitudes_of(x, inputs), dw, dbias);
+  const GradientPath path{roundings_, shape.batch * shape.out_height() * shape.out_width()};
   add_underflow(dw, shape.out_channels * shape.taps());
+  paths_[dw] = path;
+  if (dbias == nullptr) return;
   add_underflow(dbias, shape.out_channels);
-  paths_[dw] = paths_[dbias] = {roundings_, shape.batch * shape.out_height() * shape.out_width()};
+  paths_[dbias] = path;
+}
+
+void MagnitudeDevice::batch_norm_statistics(const BatchNormShape&, const float*, float*, float*) {
+  refuse_batch_norm();
+}
+
+void MagnitudeDevice::inverse_deviations(std::int64_t channels, const float* variance, double eps,
+                                         float* result) {
+  base_.inverse_deviations(channels, variance, eps, result);
+}
+
+void MagnitudeDevice::batch_norm_forward(const BatchNormShape& shape,
+                                         const ChannelStatistics<float>& of, const float* x,
+                                         const float* w, const float* bias, float* y) {
+  base_.batch_norm_forward(shape, of, x, w, bias, y);
+}
+
+void MagnitudeDevice::batch_norm_backward_sums(const BatchNormShape&,
+                                               const ChannelStatistics<float>&, const float*,
+                                               const float*, float*, float*) {
+  refuse_batch_norm();
+}
+
+void MagnitudeDevice::batch_norm_backward_input(const BatchNormShape&,
+                                                const ChannelStatistics<float>&, const float*,
+                                                const float*, const float*, const float*,
+                                                const float*, float*) {
+  refuse_batch_norm();
 }
 
 void MagnitudeDevice::max_pool2d_forward(const Pool2dShape& shape, const float* x, float* y) {

@@ -12,6 +12,10 @@
 // Underflow: a rounded result r is off by at most u max(|r|, smallest normal), so that smallest
 // normal number is added to every magnitude.
 //
+// Batch norm couples the samples of a batch, and ranks that share its statistics add them in
+// another order, so activations differ too: no bound is known here, and training through it is
+// refused (ConfigError).
+//
 // One pass: from softmax_cross_entropy() to the next. Threads: one task at a time.
 #pragma once
 
@@ -59,6 +63,19 @@ class MagnitudeDevice final : public Device<float> {
                              float* dx) override;
   void conv2d_backward_parameters(const Conv2dShape& shape, const float* dy, const float* x,
                                   float* dw, float* dbias) override;
+  void batch_norm_statistics(const BatchNormShape& shape, const float* x, float* mean,
+                             float* variance) override;
+  void inverse_deviations(std::int64_t channels, const float* variance, double eps,
+                          float* result) override;
+  void batch_norm_forward(const BatchNormShape& shape, const ChannelStatistics<float>& of,
+                          const float* x, const float* w, const float* bias, float* y) override;
+  void batch_norm_backward_sums(const BatchNormShape& shape, const ChannelStatistics<float>& of,
+                                const float* x, const float* dy, float* sum_dy,
+                                float* sum_dy_x) override;
+  void batch_norm_backward_input(const BatchNormShape& shape, const ChannelStatistics<float>& of,
+                                 const float* x, const float* dy, const float* w,
+                                 const float* mean_dy, const float* mean_dy_x, float* dx) override;
+
   void max_pool2d_forward(const Pool2dShape& shape, const float* x, float* y) override;
   void max_pool2d_backward(const Pool2dShape& shape, const float* x, const float* dy,
                            float* dx) override;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,32 @@ TEST(CudaFast, ABatchThatDoesNotFitIsUnrolledInParts) {
   for (const Conv2dShape& s : kConv) {
     EXPECT_LE(worst_ratio(s, run_fast<float>(s, CudaMath::kFast, 1), 0), 1);
     EXPECT_LE(worst_ratio(s, run_fast<float>(s, CudaMath::kFast, 6000), 0), 1);
+  }
+}
+
+TEST(CudaFast, ConvolutionsWithoutABiasAreThoseOfAZeroOne) {
+  for (const Conv2dShape& s : kConv) {
+    on_cuda([&] {
+      FastCuda<float> cuda(0, CudaMath::kFast);
+      const LayerSizes n = sizes_of(s);
+      std::mt19937_64 engine(11);
+      const auto draw = [&](std::int64_t count) {
+        return to_device<float>(cuda, testing::random_values<float>(engine, count));
+      };
+      const Tensor<float> x = draw(s.batch * n.x), w = draw(n.w), dy = draw(s.batch * n.y);
+      const Tensor<float> zeros(cuda, {n.bias});
+      Tensor<float> dbias(cuda, {n.bias});
+      std::vector<std::vector<float>> y, dw;
+      for (const bool has_bias : {true, false}) {
+        Tensor<float> out(cuda, {s.batch * n.y}), gradient(cuda, {n.w});
+        cuda.conv2d_forward(s, x.data(), w.data(), has_bias ? zeros.data() : nullptr, out.data());
+        cuda.conv2d_backward_parameters(s, dy.data(), x.data(), gradient.data(),
+                                        has_bias ? dbias.data() : nullptr);
+        y.push_back(to_host(out)), dw.push_back(to_host(gradient));
+      }
+      EXPECT_EQ(y[0], y[1]);
+      EXPECT_EQ(dw[0], dw[1]);
+    });
   }
 }
 

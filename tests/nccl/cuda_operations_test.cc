@@ -165,6 +165,65 @@ TEST(CudaOperations, PoolingHasTheBitsOfTheCpu) {
   }
 }
 
+template <class T>
+Values<T> batch_norm(Device<T>& device, const BatchNormShape& s) {
+  std::mt19937_64 engine(9);
+  const auto draw = [&](std::int64_t n) { return to_device(device, random_values<T>(engine, n)); };
+  const Tensor<T> x = draw(s.count()), dy = draw(s.count());
+  const Tensor<T> w = draw(s.channels), bias = draw(s.channels);
+  Tensor<T> mean(device, {s.channels}), variance(device, {s.channels});
+  Tensor<T> inverse(device, {s.channels}), sums(device, {2 * s.channels});
+  Tensor<T> y(device, {s.count()}), dx(device, {s.count()});
+  Values<T> all;
+  device.batch_norm_statistics(s, x.data(), mean.data(), variance.data());
+  device.inverse_deviations(s.channels, variance.data(), 1e-5, inverse.data());
+  const ChannelStatistics<T> of{mean.data(), inverse.data()};
+  device.batch_norm_backward_sums(s, of, x.data(), dy.data(), sums.data(),
+                                  sums.data() + s.channels);
+  for (const bool affine : {true, false}) {
+    device.batch_norm_forward(s, of, x.data(), affine ? w.data() : nullptr,
+                              affine ? bias.data() : nullptr, y.data());
+    device.batch_norm_backward_input(s, of, x.data(), dy.data(), affine ? w.data() : nullptr,
+                                     sums.data(), sums.data() + s.channels, dx.data());
+    append(all, y);
+    append(all, dx);
+  }
+  for (const Tensor<T>* each : {&mean, &variance, &inverse, &sums}) append(all, *each);
+  return all;
+}
+
+TEST(CudaOperations, BatchNormHasTheBitsOfTheCpu) {
+  for (const BatchNormShape& s :
+       std::vector<BatchNormShape>{{0, 3, 4}, {2, 3, 35}, {9, 16, 64}, {17, 5, 1}}) {
+    expect_same_bits<float>([&](Device<float>& device) { return batch_norm(device, s); });
+    expect_same_bits<double>([&](Device<double>& device) { return batch_norm(device, s); });
+  }
+}
+
+template <class T>
+Values<T> conv_without_bias(Device<T>& device, const Conv2dShape& s) {
+  std::mt19937_64 engine(10);
+  const LayerSizes n = sizes_of(s);
+  const auto draw = [&](std::int64_t count) {
+    return to_device(device, random_values<T>(engine, count));
+  };
+  const Tensor<T> x = draw(s.batch * n.x), w = draw(n.w), dy = draw(s.batch * n.y);
+  Tensor<T> y(device, {s.batch * n.y}), dw = draw(n.w);
+  device.conv2d_forward(s, x.data(), w.data(), nullptr, y.data());
+  device.conv2d_backward_parameters(s, dy.data(), x.data(), dw.data(), nullptr);
+  Values<T> all = to_host(y);
+  append(all, dw);
+  return all;
+}
+
+TEST(CudaOperations, ConvolutionsWithoutABiasHaveTheBitsOfTheCpu) {
+  for (const Conv2dShape& s : std::vector<Conv2dShape>{
+           {0, 2, 5, 5, 3, 3, 1, 1, 1}, {4, 3, 9, 7, 5, 3, 2, 1, 1}, {2, 3, 9, 7, 8, 3, 1, 2, 2}}) {
+    expect_same_bits<float>([&](Device<float>& device) { return conv_without_bias(device, s); });
+    expect_same_bits<double>([&](Device<double>& device) { return conv_without_bias(device, s); });
+  }
+}
+
 template <class LayerShape>
 void expect_layers_agree(const LayerShape& s) {
   expect_same_bits<float>([&](Device<float>& device) {

@@ -79,5 +79,36 @@ TEST(ChargedDevice, TakesTheBytesThatAreMoved) {
   EXPECT_EQ(nanoseconds_of(kCost, update), 500);
 }
 
+TEST(ChargedDevice, TakesTheBytesOfBatchNorm) {
+  const BatchNormShape shape{.batch = 3, .channels = 2, .positions = 5};
+  std::vector<float> x(30, 2), y(30), dx(30), mean(2), inverse(2, 1), sums(4);
+  const ChannelStatistics<float> of{mean.data(), inverse.data()};
+  EXPECT_EQ(nanoseconds_of(kCost,
+                           [&](Device<float>& device) {
+                             device.batch_norm_statistics(shape, x.data(), mean.data(),
+                                                          inverse.data());
+                           }),
+            2 * 30 + 2 * 2);
+  EXPECT_EQ(mean[0], 2);
+  EXPECT_EQ(nanoseconds_of(kCost,
+                           [&](Device<float>& device) {
+                             device.inverse_deviations(2, inverse.data(), 1, inverse.data());
+                             device.batch_norm_forward(shape, of, x.data(), nullptr, nullptr,
+                                                       y.data());
+                           }),
+            2 * 2 + 2 * 30 + 4 * 2);
+  EXPECT_EQ(y, std::vector<float>(30, 0));
+  EXPECT_EQ(nanoseconds_of(kCost,
+                           [&](Device<float>& device) {
+                             device.batch_norm_backward_sums(shape, of, x.data(), x.data(),
+                                                             sums.data(), sums.data() + 2);
+                             device.batch_norm_backward_input(shape, of, x.data(), x.data(),
+                                                              nullptr, sums.data(), sums.data() + 2,
+                                                              dx.data());
+                           }),
+            2 * 30 + 4 * 2 + 3 * 30 + 5 * 2);
+  EXPECT_EQ(sums[1], 30);
+}
+
 }  // namespace
 }  // namespace ddproof

@@ -263,6 +263,20 @@ TEST(ConvKernels, AreExactOnIntegers) {
   for (const Conv2dShape& s : kConvShapes) expect_exact_on_integers(s, 8);
 }
 
+TEST(ConvKernels, WithoutABiasAreThoseOfAZeroOne) {
+  for (const Conv2dShape& s : kConvShapes) {
+    auto data = layer_data<float>(s, 10, random_values<double>);
+    data.bias.assign(data.bias.size(), 0);
+    Cpu<float> cpu;
+    const Results<float> expected = by_device<float>(cpu, data);
+    Values<float> y(data.dy.size()), dw = data.dw;
+    cpu.conv2d_forward(s, data.x.data(), data.w.data(), nullptr, y.data());
+    cpu.conv2d_backward_parameters(s, data.dy.data(), data.x.data(), dw.data(), nullptr);
+    EXPECT_EQ(y, expected.forward);
+    EXPECT_EQ(dw, expected.weight);
+  }
+}
+
 TEST(ConvKernels, TakeAnEmptyBatch) {
   expect_nothing_from_an_empty_batch(Conv2dShape{0, 2, 5, 5, 3, 3, 1, 1, 1}, 9);
 }

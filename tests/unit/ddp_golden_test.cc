@@ -24,6 +24,7 @@
 #include "reference/optim/sgd.h"
 #include "reference/oracle/rounding_bound.h"
 #include "reference/train/trainer.h"
+#include "tests/support/lcg.h"
 
 namespace ddproof {
 namespace {
@@ -37,20 +38,6 @@ constexpr std::int64_t kFeatures = 32;
 constexpr std::int64_t kClasses = 10;
 constexpr std::int64_t kGlobalBatch = 64;
 
-// The golden file's generator: 24-bit draws of a 64-bit LCG.
-class Lcg {
- public:
-  explicit Lcg(std::uint64_t seed) : state_(seed) {}
-  std::int64_t draw() {
-    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<std::int64_t>(state_ >> 40);
-  }
-  static double unit(std::int64_t draw) { return static_cast<double>(draw - (1 << 23)) * 0x1p-23; }
-
- private:
-  std::uint64_t state_;
-};
-
 struct Samples {
   std::vector<double> features;  // [kSamples][kFeatures]
   std::vector<std::int64_t> labels;
@@ -60,7 +47,7 @@ Samples make_samples() {
   Samples samples;
   Lcg lcg(777);
   for (std::int64_t i = 0; i < kSamples; ++i) {
-    for (std::int64_t f = 0; f < kFeatures; ++f) samples.features.push_back(Lcg::unit(lcg.draw()));
+    for (std::int64_t f = 0; f < kFeatures; ++f) samples.features.push_back(lcg.unit());
     samples.labels.push_back(lcg.draw() % kClasses);
   }
   return samples;
@@ -78,7 +65,7 @@ std::unique_ptr<Module<T>> make_golden_model(Device<T>& device) {
   Lcg lcg(12345);
   for (Parameter<T>* parameter : model->parameters()) {
     for (T& value : parameter->value.span()) {
-      value = static_cast<T>(Lcg::unit(lcg.draw()) / 8);
+      value = static_cast<T>(lcg.unit() / 8);
     }
   }
   return model;

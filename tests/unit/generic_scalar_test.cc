@@ -233,6 +233,14 @@ TEST(FieldScalar, RefusesWhatNeedsAnOrder) {
                  "relu needs a scalar with an order, this model's scalar has none; use float or "
                  "double, or a layer without it");
   }
+  try {
+    device.batch_norm_statistics({.batch = 1, .channels = 1}, &value, &value, &value);
+    FAIL() << "expected ConfigError";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(),
+                 "batch_norm needs a scalar with a square root, this model's scalar has none; use "
+                 "float or double, or a layer without it");
+  }
 }
 
 }  // namespace

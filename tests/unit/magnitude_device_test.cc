@@ -95,6 +95,20 @@ TEST(MagnitudeDevice, CountsTheRoundingsOfEveryPath) {
   EXPECT_EQ(path(0).terms, 12 * 36);               // samples and positions
 }
 
+TEST(MagnitudeDevice, RefusesToTrainThroughBatchNorm) {
+  Cpu<float> cpu;
+  MagnitudeDevice device(cpu);
+  float x[2] = {1, 2}, mean = 0, variance = 0;
+  try {
+    device.batch_norm_statistics({.batch = 2, .channels = 1}, x, &mean, &variance);
+    FAIL() << "expected ConfigError";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(),
+                 "no rounding bound is known for the gradients of batch norm, whose statistics are "
+                 "sums over the whole batch; compare a model without it");
+  }
+}
+
 // The largest |error|/bound between one device with 12 samples and `ranks` that share them.
 double largest_ratio(int ranks, double scale, double divisor) {
   Cpu<float> cpu;

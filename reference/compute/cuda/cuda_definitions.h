@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backends/api/error.h"
+#include "reference/compute/cuda/batch_norm_kernels.h"
 #include "reference/compute/cuda/cuda.h"
 #include "reference/compute/cuda/element_kernels.h"
 #include "reference/compute/cuda/launch.h"
@@ -162,6 +163,57 @@ template <class T>
 void Cuda<T>::conv2d_backward_parameters(const Conv2dShape& s, const T* dy, const T* x, T* dw,
                                          T* dbias) {
   multiply(internal::ConvBackwardParameters<T>{s, internal::ConvIndex(s), dy, x, dw, dbias});
+}
+
+template <class T>
+template <class Term>
+void Cuda<T>::sum_planes(const BatchNormShape& s, const Term& term, internal::Wide<T>* sums) {
+  for_each(s.planes(), internal::SumPlanes<T, Term>{s, term, sums});
+}
+
+template <class T>
+void Cuda<T>::batch_norm_statistics(const BatchNormShape& s, const T* x, T* mean, T* variance) {
+  using Sum = internal::Wide<T>;
+  use();
+  const internal::Scratch scratch(stream_, internal::bytes_of<Sum>(s.planes() + s.channels),
+                                  device_);
+  auto* const sums = static_cast<Sum*>(scratch.data());
+  Sum* const means = sums + s.planes();
+  sum_planes(s, internal::PlaneSum<T>{x}, sums);
+  for_each(s.channels, internal::SumChannels<T>{s, sums, true, mean, means});
+  sum_planes(s, internal::PlaneSquares<T>{x, means}, sums);
+  for_each(s.channels, internal::SumChannels<T>{s, sums, true, variance, nullptr});
+}
+
+template <class T>
+void Cuda<T>::inverse_deviations(std::int64_t channels, const T* variance, double eps, T* result) {
+  for_each(channels, internal::InverseDeviations<T>{channels, variance, eps, result});
+}
+
+template <class T>
+void Cuda<T>::batch_norm_forward(const BatchNormShape& s, const ChannelStatistics<T>& of,
+                                 const T* x, const T* w, const T* bias, T* y) {
+  for_each(s.count(), internal::BatchNormForward<T>{s, of, x, w, bias, y});
+}
+
+template <class T>
+void Cuda<T>::batch_norm_backward_sums(const BatchNormShape& s, const ChannelStatistics<T>& of,
+                                       const T* x, const T* dy, T* sum_dy, T* sum_dy_x) {
+  using Sum = internal::Wide<T>;
+  use();
+  const internal::Scratch scratch(stream_, internal::bytes_of<Sum>(s.planes()), device_);
+  auto* const sums = static_cast<Sum*>(scratch.data());
+  sum_planes(s, internal::PlaneSum<T>{dy}, sums);
+  for_each(s.channels, internal::SumChannels<T>{s, sums, false, sum_dy, nullptr});
+  sum_planes(s, internal::PlaneProducts<T>{x, dy, of.mean, of.inverse_deviation}, sums);
+  for_each(s.channels, internal::SumChannels<T>{s, sums, false, sum_dy_x, nullptr});
+}
+
+template <class T>
+void Cuda<T>::batch_norm_backward_input(const BatchNormShape& s, const ChannelStatistics<T>& of,
+                                        const T* x, const T* dy, const T* w, const T* mean_dy,
+                                        const T* mean_dy_x, T* dx) {
+  for_each(s.count(), internal::BatchNormBackwardInput<T>{s, of, x, dy, w, mean_dy, mean_dy_x, dx});
 }
 
 template <class T>

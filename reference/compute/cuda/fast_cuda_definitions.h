@@ -119,8 +119,10 @@ void FastCuda<T>::conv2d_forward(const Conv2dShape& s, const T* x, const T* w, c
   const internal::ConvIndex at(s);
   const std::int64_t positions = at.positions(), outputs = s.out_channels * positions;
   const std::int64_t inputs = s.in_channels * s.height * s.width;
-  this->for_each(s.batch * outputs,
-                 internal::SpreadBias<T>{bias, y, s.out_channels, positions, s.batch * outputs});
+  if (bias != nullptr) {
+    this->for_each(s.batch * outputs,
+                   internal::SpreadBias<T>{bias, y, s.out_channels, positions, s.batch * outputs});
+  }
   in_parts(s, s.taps() * positions, [&](const Conv2dShape& part, std::int64_t first, T* columns) {
     const internal::Unroll<T> unroll{part, at, x + first * inputs, columns, s.taps()};
     this->for_each(unroll.count(), unroll);
@@ -130,7 +132,7 @@ void FastCuda<T>::conv2d_forward(const Conv2dShape& s, const T* x, const T* w, c
               .a = {w},
               .b = {columns, false, s.taps() * positions},
               .c = y + first * outputs,
-              .adds = true,
+              .adds = bias != nullptr,
               .stride = outputs,
               .batches = part.batch});
   });
@@ -161,7 +163,8 @@ void FastCuda<T>::conv2d_backward_parameters(const Conv2dShape& s, const T* dy, 
                                              T* dbias) {
   const internal::ConvIndex at(s);
   const std::int64_t positions = at.positions(), outputs = s.out_channels * positions;
-  const std::int64_t inputs = s.in_channels * s.height * s.width, rows = s.taps() + 1;
+  const std::int64_t inputs = s.in_channels * s.height * s.width;
+  const std::int64_t rows = s.taps() + (dbias != nullptr);
   in_parts(s, rows * positions, [&](const Conv2dShape& part, std::int64_t first, T* columns) {
     const internal::Scratch scratch_parts = scratch(part.batch * s.out_channels * rows);
     auto* const parts = static_cast<T*>(scratch_parts.data());

@@ -104,6 +104,7 @@ struct Fold {
 };
 
 // dw and dbias += the samples' parts[sample][out channel][tap, then bias], samples ascending.
+// Without dbias there is no such part.
 template <class T>
 struct AddParts {
   static constexpr const char* kName = "add_parts";
@@ -112,18 +113,19 @@ struct AddParts {
   T* dw;
   T* dbias;
 
-  std::int64_t count() const { return channels * (taps + 1); }
+  DDPROOF_HOST_DEVICE std::int64_t columns() const { return taps + (dbias != nullptr); }
+  DDPROOF_HOST_DEVICE std::int64_t count() const { return channels * columns(); }
   template <class See>
   void operands(See see) const {
     see.reads(parts, samples * count());
     see.updates(dw, channels * taps);
-    see.updates(dbias, channels);
+    if (dbias != nullptr) see.updates(dbias, channels);
   }
   DDPROOF_HOST_DEVICE void operator()(std::int64_t i) const {
-    const std::int64_t channel = i / (taps + 1), tap = i % (taps + 1);
+    const std::int64_t channel = i / columns(), tap = i % columns();
     T* const place = tap < taps ? dw + channel * taps + tap : dbias + channel;
     T sum = *place;
-    for (std::int64_t n = 0; n < samples; ++n) sum = sum + parts[n * channels * (taps + 1) + i];
+    for (std::int64_t n = 0; n < samples; ++n) sum = sum + parts[n * count() + i];
     *place = sum;
   }
 };

@@ -1,7 +1,8 @@
 // Linear and convolution layers as the product of product_kernel.h: which matrices they are, and
 // where their elements lie. The chains are device.h's.
 //
-// The bias of a parameter gradient is one more column, whose b is 1: exact.
+// The bias of a parameter gradient is one more column, whose b is 1: exact. A convolution may have
+// none.
 #pragma once
 
 #include <cstdint>
@@ -172,7 +173,9 @@ struct ConvForward {
   DDPROOF_HOST_DEVICE T b(std::int64_t k, std::int64_t j) const {
     return at.input_under(x, static_cast<int>(k), static_cast<int>(j));
   }
-  DDPROOF_HOST_DEVICE T start(std::int64_t i, std::int64_t) const { return bias[i]; }
+  DDPROOF_HOST_DEVICE T start(std::int64_t i, std::int64_t) const {
+    return bias != nullptr ? bias[i] : T{};
+  }
   DDPROOF_HOST_DEVICE void store(std::int64_t i, std::int64_t j, T value) const {
     const int sample = static_cast<int>(j) / at.positions();
     const int place = static_cast<int>(j) % at.positions();
@@ -182,7 +185,7 @@ struct ConvForward {
   void operands(See see) const {
     see.reads(x, s.batch * s.in_channels * s.height * s.width);
     see.reads(w, s.out_channels * s.taps());
-    see.reads(bias, s.out_channels);
+    if (bias != nullptr) see.reads(bias, s.out_channels);
     see.writes(y, s.out_channels * columns());
   }
 };
@@ -237,7 +240,7 @@ struct ConvBackwardParameters {
   T* dbias;
 
   DDPROOF_HOST_DEVICE std::int64_t rows() const { return s.out_channels; }
-  DDPROOF_HOST_DEVICE std::int64_t columns() const { return at.taps() + 1; }
+  DDPROOF_HOST_DEVICE std::int64_t columns() const { return at.taps() + (dbias != nullptr); }
   DDPROOF_HOST_DEVICE std::int64_t depth() const { return s.batch * at.positions(); }
   DDPROOF_HOST_DEVICE T a(std::int64_t i, std::int64_t k) const {
     const int sample = static_cast<int>(k) / at.positions();
@@ -260,7 +263,7 @@ struct ConvBackwardParameters {
     see.reads(dy, s.batch * s.out_channels * at.positions());
     see.reads(x, s.batch * s.in_channels * s.height * s.width);
     see.updates(dw, s.out_channels * s.taps());
-    see.updates(dbias, s.out_channels);
+    if (dbias != nullptr) see.updates(dbias, s.out_channels);
   }
 };
 
