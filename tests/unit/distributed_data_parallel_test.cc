@@ -9,77 +9,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "backends/api/forwarding_process_group.h"
-#include "backends/registry/registry.h"
-#include "reference/compute/cpu.h"
+#include "tests/unit/scripted_module.h"
 
 namespace ddproof {
 namespace {
-
-// Parameters without a function: backward gives each of them, from the last to the first, the
-// gradient that the test wants.
-class ScriptedModule : public Module<float> {
- public:
-  ScriptedModule(std::int64_t parameters, std::int64_t count) {
-    for (std::int64_t i = 0; i < parameters; ++i) add("p" + std::to_string(i), {count});
-  }
-  void add(const std::string& name, const Shape& shape) {
-    auto parameter = std::make_unique<Parameter<float>>();
-    parameter->name = name;
-    parameter->value = Tensor<float>(device_, shape);
-    parameter->gradient = Tensor<float>(device_, shape);
-    parameters_.push_back(std::move(parameter));
-  }
-  const Tensor<float>& forward(const Tensor<float>&) override { return output_; }
-  const Tensor<float>& backward(const Tensor<float>&, const GradientReady<float>& ready) override {
-    for (std::size_t at = parameters_.size(); at-- > 0;) {
-      const std::size_t i = ascending ? parameters_.size() - 1 - at : at;
-      if (skip && skip(i)) continue;
-      for (float& value : parameters_[i]->gradient.span()) value = gradient(i);
-      parameters_[i]->has_gradient = true;
-      ready(*parameters_[i]);
-    }
-    return output_;
-  }
-  void set_input_gradient_needed(bool) override {}
-  std::vector<Parameter<float>*> parameters() override {
-    std::vector<Parameter<float>*> result;
-    for (const auto& parameter : parameters_) result.push_back(parameter.get());
-    return result;
-  }
-  float gradient_of(std::size_t i) const { return parameters_[i]->gradient.span()[0]; }
-
-  std::function<float(std::size_t)> gradient = [](std::size_t) { return 1.0F; };
-  std::function<bool(std::size_t)> skip;
-  bool ascending = false;  // the other way round
-
- private:
-  Cpu<float> device_;
-  Tensor<float> output_;
-  std::vector<std::unique_ptr<Parameter<float>>> parameters_;
-};
-
-WorldReport run_ranks(int world_size, const std::function<void(RankContext&)>& body) {
-  return make_backend("sim")->run_world({.world_size = world_size, .seed = 7}, body);
-}
-
-void step(DistributedDataParallel<float>& ddp) {
-  ddp.forward({});
-  ddp.backward({}, {});
-}
-
-// The text of the ConfigError that `body` throws on each rank.
-std::vector<std::string> refusals(int world_size, const std::function<void(RankContext&)>& body) {
-  std::vector<std::string> texts(static_cast<std::size_t>(world_size));
-  run_ranks(world_size, [&](RankContext& rank) {
-    try {
-      body(rank);
-    } catch (const ConfigError& error) {
-      texts[static_cast<std::size_t>(rank.group.rank())] = error.what();
-    }
-  });
-  return texts;
-}
 
 TEST(DistributedDataParallel, GradientsBecomeTheMeanOverRanks) {
   run_ranks(4, [](RankContext& rank) {
@@ -212,20 +145,6 @@ TEST(DistributedDataParallel, AWrapperMayTakeThePlaceOfAnother) {
   });
 }
 
-// Forwards everything, and notes when a bucket's all-reduce is posted.
-class RecordingGroup : public ForwardingProcessGroup {
- public:
-  RecordingGroup(ProcessGroup& inner, std::vector<std::string>& log)
-      : ForwardingProcessGroup(inner), log_(log) {}
-  WorkPtr submit(Call&& call) override {
-    if (call.op == Op::kAllReduce) log_.push_back(call.label);
-    return inner_.submit(std::move(call));
-  }
-
- private:
-  std::vector<std::string>& log_;
-};
-
 TEST(DistributedDataParallel, BucketsAreReducedWhileBackwardGoesOn) {
   run_ranks(2, [](RankContext& rank) {
     std::vector<std::string> log;
@@ -265,7 +184,7 @@ TEST(DistributedDataParallel, AMissingGradientFailsTheSameStepOnEveryRank) {
 TEST(DistributedDataParallel, AParameterThatIsReadyTwiceIsRefused) {
   const auto texts = refusals(1, [](RankContext& rank) {
     ScriptedModule module(1, 1);
-    Reducer<float> reducer(module.parameters(), rank.group, kDefaultBucketBytes);
+    Reducer<float> reducer(module.parameters(), rank.group, {});
     reducer.prepare_backward();
     reducer.mark_ready(*module.parameters()[0]);
     reducer.mark_ready(*module.parameters()[0]);
