@@ -140,6 +140,15 @@ class ChargedDevice final : public Device<T> {
     base_.sgd_update(rule, factors, w, gradient, buffer, count);
     move((rule.momentum == SgdRule::Momentum::kNone ? 3 : 5) * count);
   }
+  void adam_update(const AdamRule& rule, const AdamFactors<T>& factors, T* w, const T* gradient,
+                   const AdamState<T>& state, std::int64_t count) override {
+    base_.adam_update(rule, factors, w, gradient, state, count);
+    move((rule.amsgrad ? 9 : 7) * count);
+  }
+  void lane_sums(LaneSum kind, const T* x, T* sums, std::int64_t count) override {
+    base_.lane_sums(kind, x, sums, count);
+    move(count + kSumLanes);
+  }
 
  private:
   void multiply(const LinearShape& shape) {

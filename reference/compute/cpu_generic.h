@@ -10,12 +10,14 @@
 #include <type_traits>
 
 #include "backends/api/error.h"
+#include "reference/compute/adam_kernel.h"
 #include "reference/compute/cpu.h"
 #include "reference/compute/cpu_batch_norm.h"
 #include "reference/compute/cpu_conv2d.h"
 #include "reference/compute/cpu_elementwise.h"
 #include "reference/compute/cpu_linear.h"
 #include "reference/compute/kernels_portable.h"
+#include "reference/compute/lane_sums.h"
 #include "reference/compute/sgd_kernel.h"
 
 namespace ddproof {
@@ -236,6 +238,21 @@ template <class T>
 void Cpu<T>::sgd_update(const SgdRule& rule, const SgdFactors<T>& factors, T* w, const T* gradient,
                         T* buffer, std::int64_t count) {
   ddproof::sgd_update(rule, factors, w, gradient, buffer, count);
+}
+
+template <class T>
+void Cpu<T>::adam_update(const AdamRule& rule, const AdamFactors<T>& factors, T* w,
+                         const T* gradient, const AdamState<T>& state, std::int64_t count) {
+  if constexpr (internal::HasSquareRoot<T>) {
+    ddproof::adam_update(rule, factors, w, gradient, state, count);
+  } else {
+    internal::refuse_scalar("adam_update", "an order, a quotient and a square root");
+  }
+}
+
+template <class T>
+void Cpu<T>::lane_sums(LaneSum kind, const T* x, T* sums, std::int64_t count) {
+  ddproof::lane_sums(kind, x, sums, count);
 }
 
 }  // namespace ddproof

@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "reference/compute/adam_rule.h"
+#include "reference/compute/lane_sums.h"
 #include "reference/compute/sgd_rule.h"
 #include "reference/compute/shapes.h"
 
@@ -116,6 +118,13 @@ class Device {
   // momentum; with kFirst, what it held is not read.
   virtual void sgd_update(const SgdRule& rule, const SgdFactors<T>& factors, T* w,
                           const T* gradient, T* buffer, std::int64_t count) = 0;
+  // One update of w and of Adam's state, in place: the formula of reference/optim/adam.h, each
+  // "a + s * b" one fused multiply-add. Requires: T has an order, a quotient and a square root.
+  virtual void adam_update(const AdamRule& rule, const AdamFactors<T>& factors, T* w,
+                           const T* gradient, const AdamState<T>& state, std::int64_t count) = 0;
+
+  // sums[l] for l < kSumLanes: the chain from zero over the elements l, l + kSumLanes, ... of x.
+  virtual void lane_sums(LaneSum kind, const T* x, T* sums, std::int64_t count) = 0;
 };
 
 }  // namespace ddproof

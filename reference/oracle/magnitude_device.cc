@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "backends/api/check.h"
 #include "backends/api/error.h"
@@ -29,7 +30,21 @@ std::int64_t windows_over_an_element(const Pool2dShape& shape) {
       "the whole batch; compare a model without it");
 }
 
+[[noreturn]] void refuse_update(const std::string& operation) {
+  throw ConfigError("MagnitudeDevice: no rounding bound is known for " + operation +
+                    "; compare runs of SGD without clipping");
+}
+
 }  // namespace
+
+void MagnitudeDevice::adam_update(const AdamRule&, const AdamFactors<float>&, float*, const float*,
+                                  const AdamState<float>&, std::int64_t) {
+  refuse_update("adam_update");
+}
+
+void MagnitudeDevice::lane_sums(LaneSum, const float*, float*, std::int64_t) {
+  refuse_update("lane_sums");
+}
 
 GradientPath MagnitudeDevice::path_to(const float* gradient) const {
   const auto found = paths_.find(gradient);

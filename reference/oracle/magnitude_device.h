@@ -87,6 +87,11 @@ class MagnitudeDevice final : public Device<float> {
                   const float* gradient, float* buffer, std::int64_t count) override {
     base_.sgd_update(rule, factors, w, gradient, buffer, count);
   }
+  // Throw ConfigError: no bound is known for what they make of a gradient that differs.
+  void adam_update(const AdamRule& rule, const AdamFactors<float>& factors, float* w,
+                   const float* gradient, const AdamState<float>& state,
+                   std::int64_t count) override;
+  void lane_sums(LaneSum kind, const float* x, float* sums, std::int64_t count) override;
 
  private:
   // |values|, valid until the next call.

@@ -107,6 +107,58 @@ TEST(CudaOperations, SgdHasTheBitsOfTheCpu) {
   }
 }
 
+// Two updates of each rule, from zeros.
+template <class T>
+Values<T> adam_updates(Device<T>& device, std::int64_t count) {
+  using Decay = AdamRule::Decay;
+  const AdamFactors<T> factors{T(0.9), T(0.8), T(0.2), T(0.99), T(0.01), T(0.3), T(1e-8), T(-0.05)};
+  std::mt19937_64 engine(4);
+  Tensor<T> w = to_device(device, odd_values<T>(engine, count));
+  const Tensor<T> gradient = to_device(device, odd_values<T>(engine, count));
+  Values<T> all;
+  for (const Decay decay : {Decay::kNone, Decay::kGradient, Decay::kWeight}) {
+    for (const bool amsgrad : {false, true}) {
+      Tensor<T> m(device, {count}), v(device, {count}), largest(device, {count});
+      for (int update = 0; update < 2; ++update) {
+        device.adam_update({.decay = decay, .amsgrad = amsgrad}, factors, w.data(), gradient.data(),
+                           {m.data(), v.data(), amsgrad ? largest.data() : nullptr}, count);
+      }
+      for (const Tensor<T>* tensor : {&w, &m, &v, &largest}) append(all, *tensor);
+    }
+  }
+  return all;
+}
+
+TEST(CudaOperations, AdamHasTheBitsOfTheCpu) {
+  for (const std::int64_t count : kCounts) {
+    expect_same_bits<float>([=](Device<float>& device) { return adam_updates(device, count); });
+    expect_same_bits<double>([=](Device<double>& device) { return adam_updates(device, count); });
+  }
+}
+
+template <class T>
+Values<T> lane_sums_of(Device<T>& device, std::int64_t count) {
+  std::mt19937_64 engine(7);
+  const Tensor<T> x = to_device(device, random_values<T>(engine, count));
+  const Tensor<T> odd = to_device(device, odd_values<T>(engine, count));
+  Values<T> all;
+  for (const LaneSum kind : {LaneSum::kSquares, LaneSum::kZeros}) {
+    for (const Tensor<T>* tensor : {&x, &odd}) {
+      Tensor<T> sums(device, {kSumLanes});
+      device.lane_sums(kind, tensor->data(), sums.data(), count);
+      append(all, sums);
+    }
+  }
+  return all;
+}
+
+TEST(CudaOperations, LaneSumsHaveTheBitsOfTheCpu) {
+  for (const std::int64_t count : {0, 1, 257, 1023, 1024, 1025, 5000}) {
+    expect_same_bits<float>([=](Device<float>& device) { return lane_sums_of(device, count); });
+    expect_same_bits<double>([=](Device<double>& device) { return lane_sums_of(device, count); });
+  }
+}
+
 template <class T>
 Values<T> cross_entropy(Device<T>& device, std::int64_t rows, std::int64_t classes) {
   std::mt19937_64 engine(5);

@@ -77,6 +77,20 @@ TEST(ChargedDevice, TakesTheBytesThatAreMoved) {
                       b.data(), momentum.data(), 100);
   };
   EXPECT_EQ(nanoseconds_of(kCost, update), 500);
+  std::vector<float> m(100), v(100), largest(100), sums(kSumLanes);
+  const auto adam = [&](bool amsgrad) {
+    return [&, amsgrad](Device<float>& device) {
+      device.adam_update({.amsgrad = amsgrad}, {.sqrt_correction = 1, .eps = 1}, a.data(), b.data(),
+                         {m.data(), v.data(), largest.data()}, 100);
+    };
+  };
+  EXPECT_EQ(nanoseconds_of(kCost, adam(false)), 700);  // reads four, writes three
+  EXPECT_EQ(nanoseconds_of(kCost, adam(true)), 900);
+  const auto squares = [&](Device<float>& device) {
+    device.lane_sums(LaneSum::kSquares, b.data(), sums.data(), 100);
+  };
+  EXPECT_EQ(nanoseconds_of(kCost, squares), 100 + kSumLanes);
+  EXPECT_EQ(sums[99], 4);
 }
 
 TEST(ChargedDevice, TakesTheBytesOfBatchNorm) {

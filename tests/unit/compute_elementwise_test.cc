@@ -39,6 +39,43 @@ TEST(Relu, PassesTheGradientWhereTheOutputIsPositive) {
   EXPECT_EQ(gradient, (Values<float>{0, 2, 0, 4}));
 }
 
+// From the definition, at lengths around one and two rounds of the lanes.
+template <class T>
+void expect_lane_sums(LaneSum kind, Index count) {
+  std::mt19937_64 engine(static_cast<std::uint64_t>(count));
+  const Values<T> x = random_values<T>(engine, count);
+  Values<T> expected(kSumLanes), sums(kSumLanes, T(7));
+  for (Index i = 0; i < count; ++i) {
+    T& sum = expected[static_cast<std::size_t>(i % kSumLanes)];
+    const T value = x[static_cast<std::size_t>(i)];
+    sum = std::fma(kind == LaneSum::kSquares ? value : T(0), value, sum);
+  }
+  Cpu<T> cpu;
+  cpu.lane_sums(kind, x.data(), sums.data(), count);
+  EXPECT_EQ(sums, expected) << count;
+}
+
+TEST(LaneSums, EveryLaneIsOneChain) {
+  for (const Index count : {0, 1, 9, 1023, 1024, 1025, 2051, 5000}) {
+    expect_lane_sums<float>(LaneSum::kSquares, count);
+    expect_lane_sums<double>(LaneSum::kSquares, count);
+    expect_lane_sums<float>(LaneSum::kZeros, count);
+  }
+}
+
+TEST(LaneSums, ZerosTellWhatIsNotFinite) {
+  Cpu<float> cpu;
+  Values<float> x(3000, 1e38f);  // whose squares are not finite
+  for (const float odd : {kNan, kInfinity, -kInfinity}) {
+    x[2500] = odd;
+    Values<float> sums(kSumLanes);
+    cpu.lane_sums(LaneSum::kZeros, x.data(), sums.data(), static_cast<Index>(x.size()));
+    for (std::size_t lane = 0; lane < sums.size(); ++lane) {
+      EXPECT_EQ(std::isnan(sums[lane]), lane == 2500 - 2 * kSumLanes) << lane;
+    }
+  }
+}
+
 struct PoolResult {
   Values<float> y, dx;
 };

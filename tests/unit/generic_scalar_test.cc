@@ -15,6 +15,7 @@
 #include "reference/model/conv2d.h"
 #include "reference/model/linear.h"
 #include "reference/model/sequential.h"
+#include "reference/optim/adam.h"
 #include "reference/optim/sgd.h"
 
 namespace ddproof {
@@ -194,6 +195,20 @@ TEST(FieldScalar, IsTrainedBySgd) {
     g = buffer * real(0.25) + g;
     weight = g * real(-0.5) + weight;
     EXPECT_EQ(w.value.data()[0], weight) << step;
+  }
+}
+
+TEST(FieldScalar, HasNoRootForAdam) {
+  Cpu<Field> device;
+  Parameter<Field> w = one_weight<Field>(device, {3}, {5});
+  Adam<Field> adam({&w}, {});
+  try {
+    adam.step();
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(),
+                 "adam_update needs a scalar with an order, a quotient and a square root, this "
+                 "model's scalar has none; use float or double, or a layer without it");
   }
 }
 

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <string>
 
+#include "backends/api/error.h"
 #include "reference/compute/cpu.h"
 #include "reference/model/activation.h"
 #include "reference/model/conv2d.h"
@@ -35,6 +37,25 @@ TEST(MagnitudeDevice, SumsAbsoluteProductsInALinearLayer) {
   EXPECT_EQ(dw[1], 1 * 5 + 2 * 11 + kTiny);
   EXPECT_EQ(dbias[0], 3 + kTiny);
   EXPECT_EQ(device.path_to(dw).terms, 2);
+}
+
+TEST(MagnitudeDevice, RefusesWhatHasNoBound) {
+  Cpu<float> cpu;
+  MagnitudeDevice device(cpu);
+  const auto error = [](const auto& work) -> std::string {
+    try {
+      work();
+    } catch (const ConfigError& failure) {
+      return failure.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error([&] { device.adam_update({}, {}, nullptr, nullptr, {}, 0); }),
+            "MagnitudeDevice: no rounding bound is known for adam_update; compare runs of SGD "
+            "without clipping");
+  EXPECT_EQ(error([&] { device.lane_sums(LaneSum::kSquares, nullptr, nullptr, 0); }),
+            "MagnitudeDevice: no rounding bound is known for lane_sums; compare runs of SGD "
+            "without clipping");
 }
 
 TEST(MagnitudeDevice, LeavesForwardAlone) {

@@ -8,9 +8,8 @@
 #include <limits>
 
 #include "backends/api/error.h"
-#include "reference/compute/cpu.h"
 #include "reference/compute/sgd_kernel.h"
-#include "tests/support/golden.h"
+#include "tests/unit/optimizer_problem.h"
 
 namespace ddproof {
 namespace {
@@ -25,29 +24,6 @@ SgdOptions options_of(const json& opt) {
           .nesterov = opt.value("nesterov", false)};
 }
 
-template <class T>
-struct Problem {
-  explicit Problem(std::vector<T> start) {
-    const Shape shape{static_cast<std::int64_t>(start.size())};
-    parameter = {"w", Tensor<T>(device, shape), Tensor<T>(device, shape), true};
-    std::copy(start.begin(), start.end(), parameter.value.data());
-  }
-  Cpu<T> device;
-  Parameter<T> parameter;
-};
-
-template <class T>
-std::vector<T> values(std::span<const T> span) {
-  return {span.begin(), span.end()};
-}
-
-template <class T>
-std::vector<T> from_hex(const json& list) {
-  std::vector<T> numbers;
-  for (const json& text : list) numbers.push_back(static_cast<T>(hex_float(text)));
-  return numbers;
-}
-
 // The problem of sgd.json: gradient a * (w - b), in the type itself.
 template <class T>
 void expect_golden(const json& test) {
@@ -58,12 +34,10 @@ void expect_golden(const json& test) {
   Problem<T> problem({T(1.0), T(-2.0), T(0.5), T(4.0), T(0.0)});
   Sgd<T> sgd({&problem.parameter}, options_of(test["opt"]));
   for (const json& expected : test["w_after_step"]) {
-    const auto w = problem.parameter.value.span();
-    for (std::size_t i = 0; i < w.size(); ++i) {
-      problem.parameter.gradient.span()[i] = sign * (a[i] * (w[i] - b[i]));
-    }
+    problem.set_gradient(a, b, sign);
     sgd.step();
-    ASSERT_EQ(values<T>(w), from_hex<T>(expected)) << test["dtype"] << test["opt"];
+    ASSERT_EQ(values<T>(problem.parameter.value.span()), from_hex<T>(expected))
+        << test["dtype"] << test["opt"];
   }
   const std::vector<Tensor<T>>& state = sgd.state()[0].tensors;
   ASSERT_EQ(!state.empty(), test.contains("momentum_buffer_final"));

@@ -78,6 +78,9 @@ class Cuda : public Device<T> {
                              const std::int64_t* targets, T* loss, T* gradient) override;
   void sgd_update(const SgdRule& rule, const SgdFactors<T>& factors, T* w, const T* gradient,
                   T* buffer, std::int64_t count) override;
+  void adam_update(const AdamRule& rule, const AdamFactors<T>& factors, T* w, const T* gradient,
+                   const AdamState<T>& state, std::int64_t count) override;
+  void lane_sums(LaneSum kind, const T* x, T* sums, std::int64_t count) override;
 
  protected:
   // Makes it the calling thread's device.

@@ -270,4 +270,23 @@ void Cuda<T>::sgd_update(const SgdRule& rule, const SgdFactors<T>& factors, T* w
   }
 }
 
+template <class T>
+void Cuda<T>::adam_update(const AdamRule& rule, const AdamFactors<T>& factors, T* w,
+                          const T* gradient, const AdamState<T>& state, std::int64_t count) {
+  if (rule.amsgrad) {
+    for_each(count, internal::AdamUpdate<T, true>{rule.decay, factors, w, gradient, state, count});
+  } else {
+    for_each(count, internal::AdamUpdate<T, false>{rule.decay, factors, w, gradient, state, count});
+  }
+}
+
+template <class T>
+void Cuda<T>::lane_sums(LaneSum kind, const T* x, T* sums, std::int64_t count) {
+  if (kind == LaneSum::kSquares) {
+    for_each(kSumLanes, internal::LaneSums<T, LaneSum::kSquares>{x, sums, count});
+  } else {
+    for_each(kSumLanes, internal::LaneSums<T, LaneSum::kZeros>{x, sums, count});
+  }
+}
+
 }  // namespace ddproof

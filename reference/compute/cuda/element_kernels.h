@@ -4,8 +4,10 @@
 
 #include <cstdint>
 
+#include "reference/compute/adam_kernel.h"
 #include "reference/compute/elements.h"
 #include "reference/compute/host_device.h"
+#include "reference/compute/lane_sums.h"
 #include "reference/compute/scalar.h"
 #include "reference/compute/sgd_kernel.h"
 #include "reference/compute/shapes.h"
@@ -199,6 +201,51 @@ struct SgdUpdate {
   DDPROOF_HOST_DEVICE void operator()(std::int64_t i) const {
     T* const b = kMomentum == SgdRule::Momentum::kNone ? nullptr : buffer + i;
     sgd_element<T, kMomentum>(rule, factors, w[i], gradient[i], b);
+  }
+};
+
+template <class T, bool kAmsgrad>
+struct AdamUpdate {
+  static constexpr const char* kName = "adam_update";
+  AdamRule::Decay decay;
+  AdamFactors<T> factors;
+  T* w;
+  const T* gradient;
+  AdamState<T> state;
+  std::int64_t count;
+
+  template <class See>
+  void operands(See see) const {
+    see.reads(gradient, count);
+    see.updates(state.exp_avg, count);
+    see.updates(state.exp_avg_sq, count);
+    if (kAmsgrad) see.updates(state.max_exp_avg_sq, count);
+    see.updates(w, count);
+  }
+  DDPROOF_HOST_DEVICE void operator()(std::int64_t i) const {
+    T* const largest = kAmsgrad ? state.max_exp_avg_sq + i : nullptr;
+    adam_element<T, kAmsgrad>(decay, factors, w[i], gradient[i], state.exp_avg[i],
+                              state.exp_avg_sq[i], largest);
+  }
+};
+
+// One thread per lane.
+template <class T, LaneSum kSum>
+struct LaneSums {
+  static constexpr const char* kName = "lane_sums";
+  const T* x;
+  T* sums;
+  std::int64_t count;
+
+  template <class See>
+  void operands(See see) const {
+    see.reads(x, count);
+    see.writes(sums, kSumLanes);
+  }
+  DDPROOF_HOST_DEVICE void operator()(std::int64_t l) const {
+    T sum{};
+    for (std::int64_t i = l; i < count; i += kSumLanes) sum = lane_term<T, kSum>(x[i], sum);
+    sums[l] = sum;
   }
 };
 

@@ -1,0 +1,85 @@
+// Clipping of gradients by their global norm: torch.nn.utils.clip_grad_norm_ with the 2-norm.
+//
+// The norm is that of all gradients as one vector. Its squares are added in a fixed order
+// (compute/lane_sums.h, the lanes and parameters in double), so it has the same bits on every
+// device; they are not PyTorch's, which adds in another order.
+// After DDP's backward all ranks hold the same gradients, averaged: so all find the same norm, and
+// no group is needed. That holds for sharded optimizer state too, which shards no gradients.
+// Stateless; one task at a time.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "reference/compute/lane_sums.h"
+#include "reference/compute/scalar.h"
+#include "reference/compute/tensor.h"
+#include "reference/model/module.h"
+
+namespace ddproof {
+
+// What a norm above `max_norm` is cut to, less this share: PyTorch's guard against 0 / 0.
+inline constexpr double kClipEpsilon = 1e-6;
+
+struct ClipOptions {
+  double max_norm = 1;  // infinity: none is cut
+  // Whether a norm that is not finite is an error; else, as in PyTorch, it spoils all gradients.
+  bool error_if_nonfinite = false;
+};
+
+// Throws ConfigError unless max_norm is at least 0.
+void validate(const ClipOptions& options);
+
+namespace internal {
+
+// Throws ConfigError with the name of the first parameter whose square is not finite, if any.
+void require_finite_squares(const std::vector<double>& squares,
+                            const std::vector<std::string>& names);
+
+}  // namespace internal
+
+// Multiplies the gradients of the parameters that have one by max_norm / (norm + kClipEpsilon)
+// where that is below 1. Returns the norm before; 0 when there is no gradient. Waits for the
+// device. Throws ConfigError as validate() does, and as the options say; gradients are then
+// untouched.
+template <std::floating_point T>
+double clip_grad_norm(const std::vector<Parameter<T>*>& parameters, const ClipOptions& options) {
+  validate(options);
+  std::vector<Parameter<T>*> reached;
+  std::ranges::copy_if(parameters, std::back_inserter(reached), &Parameter<T>::has_gradient);
+  if (reached.empty()) return 0;
+  Device<T>& device = reached[0]->gradient.device();
+  Tensor<T> lanes(device, {static_cast<std::int64_t>(reached.size()) * kSumLanes});
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    const Tensor<T>& gradient = reached[i]->gradient;
+    device.lane_sums(LaneSum::kSquares, gradient.data(),
+                     lanes.data() + static_cast<std::int64_t>(i) * kSumLanes, gradient.count());
+  }
+  const std::vector<T> host = to_host(lanes);
+  std::vector<double> squares(reached.size());
+  std::vector<std::string> names;
+  double sum = 0;
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    const auto first = host.begin() + static_cast<std::ptrdiff_t>(i) * kSumLanes;
+    for (auto lane = first; lane != first + kSumLanes; ++lane) squares[i] += *lane;
+    sum += squares[i];
+    names.push_back(reached[i]->name);
+  }
+  if (options.error_if_nonfinite) internal::require_finite_squares(squares, names);
+  const double norm = std::sqrt(sum);
+  const double factor = options.max_norm / (norm + kClipEpsilon);
+  if (factor >= 1) return norm;
+  for (Parameter<T>* parameter : reached) {
+    T* const gradient = parameter->gradient.data();
+    device.scaled_copy(gradient, gradient, from_real<T>(factor), parameter->gradient.count());
+  }
+  return norm;
+}
+
+}  // namespace ddproof
