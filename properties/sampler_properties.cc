@@ -1,6 +1,7 @@
 #include "properties/sampler_properties.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -10,9 +11,11 @@ namespace {
 using Shard = std::vector<std::int64_t>;
 
 std::string show(const SamplerCase& c) {
-  return fmt::format("length={} replicas={} seed={} epoch={} shuffle={} tail={} resume_step={}",
-                     c.options.length, c.options.replicas, c.options.seed, c.epoch,
-                     c.options.shuffle, name_of(c.options.tail), c.resume_step);
+  return fmt::format(
+      "length={} replicas={} seed={} epoch={} shuffle={} tail={} resume_position={} "
+      "resume_replicas={}",
+      c.options.length, c.options.replicas, c.options.seed, c.epoch, c.options.shuffle,
+      name_of(c.options.tail), c.resume_position, c.resume_replicas);
 }
 
 std::vector<std::string> classes_of(const SamplerCase& c) {
@@ -29,7 +32,12 @@ std::vector<std::string> classes_of(const SamplerCase& c) {
     classes.push_back("padded more than once");
   }
   if (!o.shuffle) classes.push_back("not shuffled");
-  if (c.resume_step > 0) classes.push_back("resumed");
+  if (c.resume_position > 0) {
+    classes.push_back("resumed");
+    if (c.resume_replicas != o.replicas) classes.push_back("resumed on other ranks");
+    if (c.resume_position % o.replicas != 0) classes.push_back("resumed within a round");
+    if (o.length - c.resume_position < c.resume_replicas) classes.push_back("short rest");
+  }
   return classes;
 }
 
@@ -53,9 +61,10 @@ class Partition {
   std::int64_t length() const { return case_.options.length; }
   std::int64_t replicas() const { return case_.options.replicas; }
 
-  std::int64_t share(int rank) const {
-    const std::int64_t whole = length() / replicas();
-    const std::int64_t left = length() % replicas();
+  // Of `count` samples in the order.
+  std::int64_t share(std::int64_t count, int replicas, int rank) const {
+    const std::int64_t whole = count / replicas;
+    const std::int64_t left = count % replicas;
     switch (case_.options.tail) {
       case Tail::kPad: return left > 0 ? whole + 1 : whole;
       case Tail::kDrop: return whole;
@@ -84,9 +93,10 @@ class Partition {
   std::string fair_shares() const {
     for (int rank = 0; rank < case_.options.replicas; ++rank) {
       const std::size_t drawn = shards_[static_cast<std::size_t>(rank)].size();
-      if (static_cast<std::int64_t>(drawn) != share(rank)) {
+      const std::int64_t expected = share(length(), case_.options.replicas, rank);
+      if (static_cast<std::int64_t>(drawn) != expected) {
         return fmt::format("fair shares: rank {} draws {} samples, expected {}", rank, drawn,
-                           share(rank));
+                           expected);
       }
     }
     return "";
@@ -139,15 +149,24 @@ class Partition {
     return "";
   }
 
+  // Place k of rank r in the rest is place position + r + k * replicas of the order.
   std::string exact_resume() const {
-    if (case_.resume_step == 0) return "";
-    for (int rank = 0; rank < case_.options.replicas; ++rank) {
-      const Shard& whole = shards_[static_cast<std::size_t>(rank)];
-      const Shard rest = shard(rank, case_.resume_step * replicas());
-      const auto done = std::min(case_.resume_step, static_cast<std::int64_t>(whole.size()));
-      if (!std::ranges::equal(rest, Shard(whole.begin() + done, whole.end()))) {
-        return fmt::format("exact resume: rank {} draws other samples after step {}", rank,
-                           case_.resume_step);
+    const std::int64_t position = case_.resume_position;
+    if (position == 0) return "";
+    SamplerOptions options = case_.options;
+    options.replicas = 1;
+    const Shard order = draw_(options, case_.epoch, 0);
+    options.replicas = case_.resume_replicas;
+    for (options.rank = 0; options.rank < options.replicas; ++options.rank) {
+      const std::int64_t count = share(length() - position, options.replicas, options.rank);
+      Shard expected;
+      for (std::int64_t k = 0; k < count; ++k) {
+        const std::int64_t place = position + options.rank + k * options.replicas;
+        expected.push_back(order[static_cast<std::size_t>(place % length())]);
+      }
+      if (const Shard rest = draw_(options, case_.epoch, position); rest != expected) {
+        return fmt::format("exact resume: rank {} draws [{}], left for it are [{}]", options.rank,
+                           fmt::join(rest, ","), fmt::join(expected, ","));
       }
     }
     return "";
@@ -173,9 +192,11 @@ rc::Gen<SamplerCase> sampler_cases() {
   const auto length = rc::gen::oneOf(rc::gen::inRange(0, 65), rc::gen::inRange(0, 301));
   const auto shuffle = rc::gen::weightedElement<bool>({{3, true}, {1, false}});
   const auto tail = rc::gen::element(Tail::kPad, Tail::kDrop, Tail::kKeep);
+  // Half of the epochs are not resumed.
+  const auto place = rc::gen::oneOf(rc::gen::just(0), rc::gen::inRange(0, 301));
   const auto parts =
       rc::gen::tuple(length, rc::gen::inRange(1, 65), rc::gen::arbitrary<std::uint32_t>(),
-                     rc::gen::inRange(0, 100), shuffle, tail, rc::gen::inRange(0, 20));
+                     rc::gen::inRange(0, 100), shuffle, tail, place, rc::gen::inRange(1, 65));
   return rc::gen::map(parts, [](const auto& drawn) {
     SamplerCase c;
     c.options.length = std::get<0>(drawn);
@@ -185,9 +206,9 @@ rc::Gen<SamplerCase> sampler_cases() {
     c.options.shuffle = std::get<4>(drawn);
     c.options.tail = std::get<5>(drawn);
     // Once nothing is left, the sampler refuses to go on (DistributedSampler::indices).
-    const std::int64_t last_step =
-        std::max<std::int64_t>(0, c.options.length - 1) / c.options.replicas;
-    c.resume_step = std::min<std::int64_t>(std::get<6>(drawn), last_step);
+    c.resume_position =
+        c.options.length > 0 ? std::get<6>(drawn) % c.options.length : std::int64_t{0};
+    c.resume_replicas = std::get<7>(drawn);
     return c;
   });
 }

@@ -7,7 +7,9 @@
 //                    drop: no sample is drawn twice, and fewer than R are left out;
 //                    keep: every sample is drawn once
 //   plain order      without shuffle the order is 0, 1, 2, ...
-//   exact resume     continuing at any step draws what an uninterrupted epoch would
+//   exact resume     from any position on, and over any number of ranks, what is left of the order
+//                    is dealt as a whole epoch is: so each sample that is left is drawn once, but
+//                    for what the tail says of the last round
 //
 // The sampler under test is a function, so that others can bring their own.
 #pragma once
@@ -33,10 +35,12 @@ std::vector<std::int64_t> draw_reference_shard(const SamplerOptions& options, st
 struct SamplerCase {
   SamplerOptions options;  // rank is not used
   std::int64_t epoch = 0;
-  std::int64_t resume_step = 0;  // steps of one sample per rank; 0: not resumed
+  std::int64_t resume_position = 0;  // samples drawn by all ranks together; 0: not resumed
+  int resume_replicas = 1;           // ranks that share the rest
 };
 
-// The samples of one epoch, up to 300, and up to 64 ranks; often more ranks than samples.
+// Epochs of up to 300 samples on up to 64 ranks; often more ranks than samples. Half of them are
+// resumed, at any position on up to 64 ranks.
 rc::Gen<SamplerCase> sampler_cases();
 
 // What is wrong with `draw` in this case; empty when nothing is.

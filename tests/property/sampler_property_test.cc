@@ -18,7 +18,9 @@ TEST(SamplerPartition, HoldsForTheReference) {
   EXPECT_GT(result.classes.at("padded more than once"), result.cases / 20);
   EXPECT_GT(result.classes.at("tail dropped"), result.cases / 5);
   EXPECT_GT(result.classes.at("tail kept"), result.cases / 5);
-  EXPECT_GT(result.classes.at("resumed"), result.cases / 10);
+  EXPECT_GT(result.classes.at("resumed on other ranks"), result.cases / 4);
+  EXPECT_GT(result.classes.at("resumed within a round"), result.cases / 10);
+  EXPECT_GT(result.classes.at("short rest"), result.cases / 10);
 }
 
 void expect_mutant_found(const DrawShard& mutant, const std::string& shrunk) {
@@ -49,7 +51,9 @@ TEST(SamplerPartition, FindsBlocksInsteadOfStrides) {
         for (std::size_t i = 0; i < share; ++i) shard.push_back(whole[(begin + i) % whole.size()]);
         return shard;
       },
-      "length=3 replicas=2 seed=0 epoch=0 shuffle=true tail=pad resume_step=0\n  one order");
+      "length=3 replicas=1 seed=0 epoch=0 shuffle=true tail=pad resume_position=2 "
+      "resume_replicas=2\n"
+      "  exact resume");
 }
 
 TEST(SamplerPartition, FindsAnOrderThatDependsOnTheRank) {
@@ -68,7 +72,29 @@ TEST(SamplerPartition, FindsAResumeThatStartsOver) {
         shard.resize(draw_reference_shard(options, epoch, position).size());
         return shard;
       },
-      "length=2 replicas=1 seed=0 epoch=0 shuffle=true tail=pad resume_step=1\n  exact");
+      "length=2 replicas=1 seed=0 epoch=0 shuffle=true tail=pad resume_position=1 "
+      "resume_replicas=1\n  exact");
+}
+
+// As torch's ElasticDistributedSampler does: what lies behind the place is shuffled anew.
+TEST(SamplerPartition, FindsAResumeThatShufflesAnew) {
+  expect_mutant_found(
+      [](SamplerOptions options, std::int64_t epoch, std::int64_t position) {
+        options.length -= position;
+        Shard shard = draw_reference_shard(options, epoch, 0);
+        for (std::int64_t& index : shard) index += position;
+        return shard;
+      },
+      "resume_position=1 resume_replicas=2\n  exact resume");
+}
+
+// P9: the count that is skipped belongs to another number of ranks.
+TEST(SamplerPartition, FindsASkipThatCountsRoundsOfTheNewRanks) {
+  expect_mutant_found(
+      [](const SamplerOptions& options, std::int64_t epoch, std::int64_t position) {
+        return draw_reference_shard(options, epoch, position / options.replicas * options.replicas);
+      },
+      "exact resume");
 }
 
 }  // namespace

@@ -278,13 +278,52 @@ TEST(DistributedSampler, KeepsTheTailAndSplitsTheWhole) {
   EXPECT_EQ(copies(lists).size(), 6u);
 }
 
-TEST(DistributedSampler, FingerprintsDifferWhereOrdersDiffer) {
-  DistributedSampler a({.length = 10, .replicas = 2, .rank = 0});
-  DistributedSampler b({.length = 10, .replicas = 2, .rank = 1});
-  EXPECT_EQ(a.fingerprint(), b.fingerprint());
-  b.set_epoch(1);
-  EXPECT_NE(a.fingerprint(), b.fingerprint());
-  EXPECT_EQ(b.fingerprint(), "length 10, replicas 2, shuffle true, seed 0, tail pad, epoch 1");
+// A rank's own share of every tail, and what all of them have together.
+TEST(DistributedSampler, KeepsTheTailAsItIsForEvaluation) {
+  const SamplerOptions options{.length = 7, .replicas = 3, .shuffle = false, .tail = Tail::kKeep};
+  EXPECT_EQ(all_ranks(options), (std::vector<Indices>{{0, 3, 6}, {1, 4}, {2, 5}}));
+  EXPECT_EQ(DistributedSampler(options).total_size(), 7);
+  EXPECT_EQ(all_ranks({.length = 2, .replicas = 4, .tail = Tail::kKeep}),
+            (std::vector<Indices>{{0}, {1}, {}, {}}));
+}
+
+// P4: 21 samples on 1, 2 and 4 ranks.
+TEST(DistributedSampler, KeepingTheTailMakesNoCopies) {
+  for (const int replicas : {1, 2, 4}) {
+    const auto counts =
+        copies(all_ranks({.length = 21, .replicas = replicas, .tail = Tail::kKeep}));
+    EXPECT_EQ(counts.size(), 21u) << replicas;
+    for (const auto& [index, count] : counts) EXPECT_EQ(count, 1) << index;
+  }
+}
+
+// Three restarts, each on another number of ranks; the last round of all is padded.
+TEST(DistributedSampler, AnEpochSurvivesRestartsOnOtherNumbersOfRanks) {
+  struct Run {
+    int replicas;
+    std::int64_t steps;  // of one sample a rank
+  };
+  std::vector<Indices> parts;
+  std::int64_t position = 0;
+  for (const auto& [replicas, steps] : {Run{4, 3}, Run{3, 5}, Run{5, 2}}) {
+    for (Indices rest : all_ranks({.length = 50, .replicas = replicas, .seed = 9}, 2, position)) {
+      rest.resize(static_cast<std::size_t>(steps));
+      parts.push_back(std::move(rest));
+    }
+    position += steps * replicas;
+  }
+  ASSERT_EQ(position, 37);
+  for (const Indices& rest : all_ranks({.length = 50, .replicas = 4, .seed = 9}, 2, position)) {
+    EXPECT_EQ(rest.size(), 4u);  // 13 samples and 3 copies
+    parts.push_back(rest);
+  }
+  const auto counts = copies(parts);
+  EXPECT_EQ(counts.size(), 50u);
+  const Indices front = list_of({.length = 50, .seed = 9}, 0, 2);
+  for (const auto& [index, count] : counts) {
+    const bool is_copied = index == front[0] || index == front[1] || index == front[2];
+    EXPECT_EQ(count, is_copied ? 2 : 1) << index;
+  }
 }
 
 }  // namespace
