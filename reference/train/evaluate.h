@@ -1,5 +1,5 @@
 // Loss and accuracy of a model over a whole data set, each sample exactly once at every world size:
-// ranks take the samples rank, rank + W, ... without padding, and only the sums travel.
+// ranks draw without padding (Tail::kKeep), and only the sums travel.
 #pragma once
 
 #include <cstdint>
