@@ -106,10 +106,4 @@ IndexList DistributedSampler::indices(std::int64_t position) {
   }
 }
 
-std::string DistributedSampler::fingerprint() const {
-  return fmt::format("length {}, replicas {}, shuffle {}, seed {}, tail {}, epoch {}",
-                     options_.length, options_.replicas, options_.shuffle, options_.seed,
-                     name_of(options_.tail), epoch_);
-}
-
 }  // namespace ddproof

@@ -6,11 +6,14 @@
 // samples. With Tail::kKeep, which PyTorch lacks, the order is dealt as it is: each sample once.
 //
 // Resuming counts positions of that order, over all ranks together: after k steps of b samples on
-// each of R ranks the position is k*b*R. What is left may be split over another number of replicas.
-// The sampler holds no "just resumed" state: a position is an argument, never remembered.
+// each of R ranks the position is k*b*R. What is left may be split over another number of replicas,
+// as often as a run restarts: each sample of the order is drawn once, and only the last round is
+// padded (from the front of the whole order, at most R-1 copies), cut (at most R-1 samples) or
+// kept. That is torch's ElasticDistributedSampler, but for its faults: seed and tail count here as
+// always. The sampler holds no "just resumed" state: a position is an argument, never remembered.
 //
-// Ranks must agree on length, replicas, seed and epoch, or they silently draw wrong samples;
-// compare fingerprint() across ranks. Threads: one task at a time.
+// Ranks must agree on all options and on the epoch, or they silently draw wrong samples:
+// require_same_sampler() of reference/train compares them. Threads: one task at a time.
 #pragma once
 
 #include <cstdint>
@@ -89,10 +92,6 @@ class DistributedSampler {
   // Throws ConfigError when position < 0, or when nothing is left (position >= length > 0): then
   // the next epoch begins, at position 0. Throws ResourceError when the memory is not there.
   IndexList indices(std::int64_t position = 0);
-
-  // Equal on two ranks exactly when they draw from the same order: a text of all options but the
-  // rank, and the epoch.
-  std::string fingerprint() const;
 
  private:
   template <class Index>

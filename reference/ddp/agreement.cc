@@ -65,15 +65,6 @@ void require_same_settings(ProcessGroup& group, const std::vector<Setting>& sett
   throw ConfigError(group.who() + " settings differ between ranks: " + differences + "; " + advice);
 }
 
-void require_same_text(ProcessGroup& group, const std::string& what, const std::string& text,
-                       const std::string& advice) {
-  if (all_ranks_have(group, text, what)) return;
-  const std::vector<std::string> texts = gather_texts(group, text, what);
-  const std::size_t odd = first_odd_rank(group, texts, what);
-  throw ConfigError(group.who() + " " + what + " differs between ranks: rank 0 has " + texts[0] +
-                    ", rank " + std::to_string(odd) + " has " + texts[odd] + "; " + advice);
-}
-
 std::vector<std::size_t> adopt_from_rank_zero(ProcessGroup& group,
                                               const std::vector<std::size_t>& values) {
   std::vector<std::int64_t> shared(values.begin(), values.end());

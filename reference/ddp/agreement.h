@@ -24,11 +24,6 @@ std::vector<std::string> gather_texts(ProcessGroup& group, const std::string& te
 std::size_t first_odd_rank(const ProcessGroup& group, const std::vector<std::string>& texts,
                            const std::string& what);
 
-// Throws the same ConfigError on all ranks when their texts differ: "WHAT differs between ranks:
-// rank 0 has ..., rank 2 has ...; ADVICE".
-void require_same_text(ProcessGroup& group, const std::string& what, const std::string& text,
-                       const std::string& advice);
-
 struct Setting {
   std::string name;
   std::string value;

@@ -16,6 +16,7 @@
 #include "reference/ddp/agreement.h"
 #include "reference/model/models.h"
 #include "reference/train/evaluate.h"
+#include "reference/train/sampler_agreement.h"
 #include "reference/train/shared_checkpoint.h"
 #include "reference/train/state_digest.h"
 #include "reference/train/trainer.h"
@@ -148,10 +149,7 @@ class TrainingRun {
 
   void run_epoch() {
     sampler_.set_epoch(progress_.epoch);
-    if (group_ != nullptr) {
-      require_same_text(*group_, "sampler", sampler_.fingerprint(),
-                        "ranks would draw wrong samples");
-    }
+    if (group_ != nullptr) require_same_sampler(*group_, sampler_);
     DataLoader<float> loader(runtime_, device_, data_.train, sampler_.indices(progress_.position),
                              {.batch_size = options_.batch_size, .transform = transform()});
     steps_of_run_ = last_step(loader.batch_count());

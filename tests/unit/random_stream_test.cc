@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 
 #include "backends/api/error.h"
@@ -54,6 +55,31 @@ TEST(RandomStream, IsAnotherOneForEachKey) {
     }
   }
   EXPECT_EQ(streams.size(), static_cast<std::size_t>(keys));
+}
+
+// P11, transformers#37932: 2 ranks with 2 workers each, seed 0.
+TEST(RandomStream, EachWorkerOfEachRankHasItsOwn) {
+  std::set<std::uint32_t> first_numbers;
+  for (const int rank : {0, 1}) {
+    for (const int worker : {0, 1}) {
+      first_numbers.insert(RandomStream::of_worker(0, 0, rank, worker).next());
+    }
+  }
+  EXPECT_EQ(first_numbers.size(), 4u);
+}
+
+// P12, fairseq#1383: 8 workers, 10 draws each, two epochs.
+TEST(RandomStream, WorkersAndEpochsGiveDistinctRows) {
+  std::set<std::array<std::uint32_t, 10>> rows;
+  for (const std::int64_t epoch : {1, 2}) {
+    for (int worker = 0; worker < 8; ++worker) {
+      RandomStream stream = RandomStream::of_worker(0, epoch, 0, worker);
+      std::array<std::uint32_t, 10> row{};
+      for (std::uint32_t& number : row) number = stream.next();
+      rows.insert(row);
+    }
+  }
+  EXPECT_EQ(rows.size(), 16u);
 }
 
 // 3 * 2^30 of 2^32: without rejection the first third would come twice as often.
