@@ -28,11 +28,9 @@ struct StepBatch {
 class Batches {
  public:
   Batches(const TrainingJob& job, int world_size) : job_(job) {
-    for (int rank = 0; rank < world_size; ++rank) {
-      DistributedSampler sampler(
-          {.length = job.dataset.size(), .replicas = world_size, .rank = rank, .seed = job.seed});
-      indices_.push_back(sampler.indices());
-    }
+    DistributedSampler sampler(
+        {.length = job.dataset.size(), .replicas = world_size, .seed = job.seed});
+    indices_ = sampler.indices_of_all_ranks();
     const std::int64_t steps = indices_[0].size() / job.batch_size;
     if (job.steps > steps) {
       throw ConfigError(fmt::format(

@@ -28,11 +28,54 @@ void validate(const SamplerOptions& options) {
   }
 }
 
+template <class Index>
+IndexList copy_of(const IndexList& list) {
+  std::vector<Index> indices(static_cast<std::size_t>(list.size()));
+  std::int64_t i = 0;
+  for (Index& index : indices) index = static_cast<Index>(list[i++]);
+  return IndexList(std::move(indices));
+}
+
+std::shared_ptr<const IndexList::Order> draw_order(std::int64_t length, std::uint64_t seed) {
+  if (length - 1 <= std::int64_t{std::numeric_limits<std::uint32_t>::max()}) {
+    return std::make_shared<const IndexList::Order>(randperm<std::uint32_t>(length, seed));
+  }
+  return std::make_shared<const IndexList::Order>(randperm<std::int64_t>(length, seed));
+}
+
+[[noreturn]] void refuse_for_want_of_memory(std::int64_t length) {
+  throw ResourceError(
+      fmt::format("sampler length {}: not enough memory for its order; lower the length", length));
+}
+
 }  // namespace
 
+IndexList::IndexList(Narrow indices)
+    : length_(static_cast<std::int64_t>(indices.size())), count_(length_) {
+  order_ = std::make_shared<const Order>(std::move(indices));
+}
+
+IndexList::IndexList(Wide indices)
+    : length_(static_cast<std::int64_t>(indices.size())), count_(length_) {
+  order_ = std::make_shared<const Order>(std::move(indices));
+}
+
+IndexList::IndexList(std::shared_ptr<const Order> order, std::int64_t length, std::int64_t first,
+                     std::int64_t stride, std::int64_t count)
+    : order_(std::move(order)), length_(length), first_(first), stride_(stride), count_(count) {
+  DDPROOF_CHECK(count == 0 || length > 0);
+}
+
 std::vector<std::int64_t> IndexList::to_vector() const {
-  return std::visit([](const auto& v) { return std::vector<std::int64_t>(v.begin(), v.end()); },
-                    indices_);
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(count_));
+  for (std::int64_t i = 0; i < count_; ++i) indices[static_cast<std::size_t>(i)] = (*this)[i];
+  return indices;
+}
+
+IndexList IndexList::compacted() const {
+  if (!order_ || count_ == length_) return *this;
+  return std::holds_alternative<Narrow>(*order_) ? copy_of<std::uint32_t>(*this)
+                                                 : copy_of<std::int64_t>(*this);
 }
 
 DistributedSampler::DistributedSampler(const SamplerOptions& options) : options_(options) {
@@ -55,26 +98,13 @@ std::int64_t DistributedSampler::total_size() const {
   return options_.tail == Tail::kKeep ? options_.length : size() * options_.replicas;
 }
 
-// Entry k of this rank is position p = position + rank + k*R. Padding starts over at the front as
+// Entry k of the rank is position p = position + rank + k*R. Padding starts over at the front as
 // often as needed, so the entry is order[p mod N]; without padding p never reaches N.
-template <class Index>
-std::vector<Index> DistributedSampler::draw(std::int64_t position) const {
-  const std::int64_t count = remaining(position);
-  std::vector<Index> order;
-  if (options_.shuffle) {
-    const std::uint64_t seed = options_.seed + static_cast<std::uint64_t>(epoch_);
-    order = randperm<Index>(options_.length, seed);
-    if (options_.replicas == 1 && position == 0) return order;
-  }
-  std::vector<Index> drawn(static_cast<std::size_t>(count));
-  std::int64_t at = position + options_.rank;
-  for (Index& index : drawn) {
-    const std::int64_t wrapped = at < options_.length ? at : at % options_.length;
-    index =
-        options_.shuffle ? order[static_cast<std::size_t>(wrapped)] : static_cast<Index>(wrapped);
-    at += options_.replicas;
-  }
-  return drawn;
+IndexList DistributedSampler::deal(std::shared_ptr<const IndexList::Order> order,
+                                   std::int64_t position, int rank) const {
+  const std::int64_t share =
+      share_of(options_.length - position, options_.replicas, rank, options_.tail);
+  return {std::move(order), options_.length, position + rank, options_.replicas, share};
 }
 
 void DistributedSampler::warn_of_a_repeat() const {
@@ -85,7 +115,8 @@ void DistributedSampler::warn_of_a_repeat() const {
                   epoch_));
 }
 
-IndexList DistributedSampler::indices(std::int64_t position) {
+// The epoch's order; none without shuffle.
+std::shared_ptr<const IndexList::Order> DistributedSampler::begin(std::int64_t position) {
   const std::int64_t length = options_.length;
   if (position < 0 || (position > 0 && position >= length)) {
     throw ConfigError(
@@ -95,15 +126,26 @@ IndexList DistributedSampler::indices(std::int64_t position) {
   }
   if (begun_ && position == 0) warn_of_a_repeat();
   begun_ = true;
-  try {
-    if (length - 1 <= std::int64_t{std::numeric_limits<std::uint32_t>::max()}) {
-      return IndexList(draw<std::uint32_t>(position));
-    }
-    return IndexList(draw<std::int64_t>(position));
-  } catch (const std::bad_alloc&) {
-    throw ResourceError(fmt::format(
-        "sampler length {}: not enough memory for its order; lower the length", length));
+  if (!options_.shuffle) return nullptr;
+  return draw_order(length, options_.seed + static_cast<std::uint64_t>(epoch_));
+}
+
+IndexList DistributedSampler::indices(std::int64_t position) try {
+  return deal(begin(position), position, options_.rank).compacted();
+} catch (const std::bad_alloc&) {
+  refuse_for_want_of_memory(options_.length);
+}
+
+std::vector<IndexList> DistributedSampler::indices_of_all_ranks(std::int64_t position) try {
+  const std::shared_ptr<const IndexList::Order> order = begin(position);
+  std::vector<IndexList> lists;
+  lists.reserve(static_cast<std::size_t>(options_.replicas));
+  for (int rank = 0; rank < options_.replicas; ++rank) {
+    lists.push_back(deal(order, position, rank));
   }
+  return lists;
+} catch (const std::bad_alloc&) {
+  refuse_for_want_of_memory(options_.length);
 }
 
 }  // namespace ddproof

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -27,29 +28,45 @@
 
 namespace ddproof {
 
-// Sample indices: 4 bytes each where the length allows, 8 otherwise.
+// Sample indices: a list of its own, or one rank's part of an order that others share.
+//
+// Immutable; a copy costs nothing. Threads: safe from any.
 class IndexList {
  public:
+  // 4 bytes an index where the length allows, 8 otherwise.
   using Narrow = std::vector<std::uint32_t>;
   using Wide = std::vector<std::int64_t>;
+  using Order = std::variant<Narrow, Wide>;
 
   IndexList() = default;
-  explicit IndexList(Narrow indices) : indices_(std::move(indices)) {}
-  explicit IndexList(Wide indices) : indices_(std::move(indices)) {}
+  explicit IndexList(Narrow indices);
+  explicit IndexList(Wide indices);
+  // Entry k is place first + k*stride of the order, which starts over at its end. No order: the
+  // numbers 0 to length-1 as they are. Requires: the order has `length` entries; count is 0 when it
+  // has none.
+  IndexList(std::shared_ptr<const Order> order, std::int64_t length, std::int64_t first,
+            std::int64_t stride, std::int64_t count);
 
-  std::int64_t size() const {
-    return std::visit([](const auto& v) { return static_cast<std::int64_t>(v.size()); }, indices_);
-  }
+  std::int64_t size() const { return count_; }
   // Requires: 0 <= i < size().
   std::int64_t operator[](std::int64_t i) const {
-    const auto at = static_cast<std::size_t>(i);
-    if (const Narrow* narrow = std::get_if<Narrow>(&indices_)) return (*narrow)[at];
-    return std::get<Wide>(indices_)[at];
+    std::int64_t place = first_ + i * stride_;
+    if (place >= length_) place %= length_;
+    if (!order_) return place;
+    const auto at = static_cast<std::size_t>(place);
+    if (const Narrow* narrow = std::get_if<Narrow>(order_.get())) return (*narrow)[at];
+    return std::get<Wide>(*order_)[at];
   }
   std::vector<std::int64_t> to_vector() const;
+  // The same entries, sharing no order with others.
+  IndexList compacted() const;
 
  private:
-  std::variant<Narrow, Wide> indices_;
+  std::shared_ptr<const Order> order_;
+  std::int64_t length_ = 0;
+  std::int64_t first_ = 0;
+  std::int64_t stride_ = 1;
+  std::int64_t count_ = 0;
 };
 
 struct SamplerOptions {
@@ -88,14 +105,21 @@ class DistributedSampler {
   std::int64_t remaining(std::int64_t position) const;
 
   // This rank's samples of the epoch, from `position` on. The list has remaining(position) entries.
-  // Takes at most 8 bytes a sample of the data set while it runs.
+  // With shuffle it takes one index a sample of the data set (IndexList::Narrow or Wide) while it
+  // runs, and keeps this rank's; without, nothing.
   // Throws ConfigError when position < 0, or when nothing is left (position >= length > 0): then
   // the next epoch begins, at position 0. Throws ResourceError when the memory is not there.
   IndexList indices(std::int64_t position = 0);
 
+  // The lists of all ranks, by rank, where one process holds them: they share one order, so they
+  // take one shuffle and one index a sample, however many ranks there are. Errors: those of
+  // indices().
+  std::vector<IndexList> indices_of_all_ranks(std::int64_t position = 0);
+
  private:
-  template <class Index>
-  std::vector<Index> draw(std::int64_t position) const;
+  std::shared_ptr<const IndexList::Order> begin(std::int64_t position);
+  IndexList deal(std::shared_ptr<const IndexList::Order> order, std::int64_t position,
+                 int rank) const;
   void warn_of_a_repeat() const;
 
   SamplerOptions options_;

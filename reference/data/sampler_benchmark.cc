@@ -1,11 +1,14 @@
-// One rank's index list of 10 million samples on 8 ranks, beside PyTorch's DistributedSampler in
-// Debian's python3-torch where that is installed. Prints both medians and their ratio.
+// The index lists of 10 million samples on 8 ranks, all of them in one process and one rank's
+// alone, beside PyTorch's DistributedSampler in Debian's python3-torch where that is installed.
+// Prints the medians, their ratios and the memory taken.
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
+#include <ctime>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,21 +20,27 @@ namespace {
 
 constexpr std::int64_t kLength = 10'000'000;
 constexpr int kReplicas = 8;
-constexpr int kRuns = 5;
+constexpr int kRuns = 3;
 
-// Prints one time in seconds a line, then the sum of the indices.
+// Makes the lists of the ranks of argv[1] in each of 3 epochs. Prints one CPU time in seconds a
+// line, then the checksum of the last epoch.
 constexpr const char* kPyTorch = R"(
-import time, torch
+import sys, time, torch
 from torch.utils.data import DistributedSampler
 torch.set_num_threads(1)
-sampler = DistributedSampler(range(10_000_000), num_replicas=8, rank=3)
-for epoch in range(5):
-    sampler.set_epoch(epoch)
-    start = time.perf_counter()
-    indices = list(sampler)
-    print(time.perf_counter() - start)
-    total = sum(indices)
-print(total)
+ranks = [int(rank) for rank in sys.argv[1].split(",")]
+samplers = [DistributedSampler(range(10_000_000), num_replicas=8, rank=rank) for rank in ranks]
+for epoch in range(3):
+    seconds = 0
+    checksum = 0
+    for sampler in samplers:
+        sampler.set_epoch(epoch)
+        start = time.process_time()
+        indices = list(sampler)
+        seconds += time.process_time() - start
+        checksum += (sampler.rank + 1) * sum(indices)
+    print(seconds)
+print(checksum)
 )";
 
 struct Result {
@@ -39,24 +48,39 @@ struct Result {
   std::int64_t checksum = 0;  // of the last run
 };
 
-Result measure_ours() {
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+double peak_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024;
+}
+
+using Draw = std::function<std::vector<IndexList>(DistributedSampler&)>;
+
+// `first_rank` is that of the first list.
+Result measure_ours(const Draw& draw, int first_rank) {
   Result result;
-  DistributedSampler sampler({.length = kLength, .replicas = kReplicas, .rank = 3});
+  DistributedSampler sampler({.length = kLength, .replicas = kReplicas, .rank = first_rank});
   for (int run = 0; run < kRuns; ++run) {
     sampler.set_epoch(run);
-    const auto start = std::chrono::steady_clock::now();
-    const IndexList indices = sampler.indices();
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    result.seconds.push_back(elapsed.count());
+    const double start = cpu_seconds();
+    const std::vector<IndexList> lists = draw(sampler);
+    result.seconds.push_back(cpu_seconds() - start);
     result.checksum = 0;
-    for (std::int64_t i = 0; i < indices.size(); ++i) result.checksum += indices[i];
+    int weight = first_rank + 1;
+    for (const IndexList& list : lists) {
+      for (std::int64_t i = 0; i < list.size(); ++i) result.checksum += weight * list[i];
+      ++weight;
+    }
   }
   return result;
 }
 
 // No times when Debian's Python has no torch.
-Result measure_pytorch() {
-  const std::string command = fmt::format("/usr/bin/python3 -c '{}' 2>/dev/null", kPyTorch);
+Result measure_pytorch(const std::string& ranks) {
+  const std::string command =
+      fmt::format("/usr/bin/python3 -c '{}' {} 2>/dev/null", kPyTorch, ranks);
   Result result;
   FILE* pipe = popen(command.c_str(), "r");
   DDPROOF_CHECK(pipe != nullptr);
@@ -72,24 +96,41 @@ Result measure_pytorch() {
 double print_median(const char* name, std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
-  fmt::print("{:<22} {:8.1f} ms (min {:.1f}, max {:.1f}, {} runs)\n", name, median * 1e3,
+  fmt::print("  {:<20} {:9.1f} ms (min {:.1f}, max {:.1f}, {} runs)\n", name, median * 1e3,
              seconds.front() * 1e3, seconds.back() * 1e3, seconds.size());
   return median;
 }
 
-int run() {
-  fmt::print("one rank's list: {} samples, {} ranks, shuffled\n", kLength, kReplicas);
-  const Result ours = measure_ours();
+// False when PyTorch's lists are others.
+bool compare(const char* what, const Draw& draw, int first_rank, const std::string& ranks) {
+  fmt::print("{}: {} samples, {} ranks, shuffled; CPU time\n", what, kLength, kReplicas);
+  const double before = peak_bytes();
+  const Result ours = measure_ours(draw, first_rank);
+  const double bytes = (peak_bytes() - before) / static_cast<double>(kLength);
   const double our_median = print_median("ddproof", ours.seconds);
-  const Result pytorch = measure_pytorch();
+  fmt::print("  peak memory beyond that of before: {:.1f} bytes a sample\n", bytes);
+  const Result pytorch = measure_pytorch(ranks);
   if (pytorch.seconds.empty()) {
-    fmt::print("PyTorch: not measured, python3-torch is not installed\n");
-    return 0;
+    fmt::print("  PyTorch: not measured, python3-torch is not installed\n");
+    return true;
   }
   const double their_median = print_median("PyTorch, one thread", pytorch.seconds);
-  fmt::print("ratio PyTorch / ddproof {:8.1f}\n", their_median / our_median);
-  fmt::print("same indices: {}\n", ours.checksum == pytorch.checksum ? "yes" : "NO");
-  return ours.checksum == pytorch.checksum ? 0 : 1;
+  const bool same = ours.checksum == pytorch.checksum;
+  fmt::print("  ratio PyTorch / ddproof {:.1f}, same indices: {}\n", their_median / our_median,
+             same ? "yes" : "NO");
+  return same;
+}
+
+int run() {
+  const bool all = compare(
+      "all ranks' lists",
+      [](DistributedSampler& sampler) { return sampler.indices_of_all_ranks(); }, 0,
+      "0,1,2,3,4,5,6,7");
+  const bool one = compare(
+      "one rank's list",
+      [](DistributedSampler& sampler) { return std::vector<IndexList>{sampler.indices()}; }, 3,
+      "3");
+  return all && one ? 0 : 1;
 }
 
 }  // namespace

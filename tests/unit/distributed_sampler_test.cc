@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 
@@ -276,6 +277,48 @@ TEST(DistributedSampler, KeepsTheTailAndSplitsTheWhole) {
   const auto lists = all_ranks({.length = 6, .replicas = 2});
   EXPECT_EQ(lists[0].size(), 3u);
   EXPECT_EQ(copies(lists).size(), 6u);
+}
+
+TEST(IndexList, SharesAnOrderThatStartsOver) {
+  const auto order = std::make_shared<const IndexList::Order>(IndexList::Narrow{7, 5, 3});
+  const IndexList list(order, 3, 1, 2, 4);  // places 1, 3, 5, 7
+  EXPECT_EQ(list.to_vector(), (Indices{5, 7, 3, 5}));
+  EXPECT_EQ(list.compacted().to_vector(), list.to_vector());
+  EXPECT_EQ(IndexList(nullptr, 3, 1, 2, 4).to_vector(), (Indices{1, 0, 2, 1}));
+  EXPECT_EQ(IndexList().size(), 0);
+}
+
+TEST(DistributedSampler, GivesTheListsOfAllRanksAtOnce) {
+  for (const Tail tail : {Tail::kPad, Tail::kDrop, Tail::kKeep}) {
+    for (const bool shuffle : {true, false}) {
+      for (const std::int64_t length : {3, 60, 61}) {
+        const SamplerOptions options{
+            .length = length, .replicas = 7, .shuffle = shuffle, .tail = tail};
+        for (const std::int64_t position : {0, 2}) {
+          DistributedSampler sampler(options);
+          sampler.set_epoch(1);
+          std::vector<Indices> lists;
+          for (const IndexList& list : sampler.indices_of_all_ranks(position)) {
+            lists.push_back(list.to_vector());
+          }
+          EXPECT_EQ(lists, all_ranks(options, 1, position)) << length << name_of(tail);
+        }
+      }
+    }
+  }
+}
+
+TEST(DistributedSampler, OneCallForAllRanksIsOneEpoch) {
+  std::vector<std::string> warnings;
+  DistributedSampler sampler(
+      {.length = 5, .replicas = 3, .on_warning = [&](const std::string& text) {
+         warnings.push_back(text);
+       }});
+  sampler.indices_of_all_ranks();
+  EXPECT_TRUE(warnings.empty());
+  sampler.indices_of_all_ranks();
+  EXPECT_EQ(warnings.size(), 1u);
+  EXPECT_THROW(sampler.indices_of_all_ranks(5), ConfigError);
 }
 
 // A rank's own share of every tail, and what all of them have together.

@@ -70,8 +70,7 @@ TEST(SamplerCommand, PrintsNothingWhenMemoryDoesNotDo) {
   OsRuntime runtime;
   std::ostringstream out;
   std::ostringstream err;
-  CommandContext context{
-      runtime, {"--length", "1099511627776", "--world-size", "2", "--no-shuffle"}, out, err};
+  CommandContext context{runtime, {"--length", "1099511627776", "--world-size", "2"}, out, err};
   try {
     sampler_command(context);
     FAIL() << "no error";
