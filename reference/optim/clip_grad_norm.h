@@ -8,23 +8,18 @@
 // Stateless; one task at a time.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <iterator>
+#include <numeric>
 #include <string>
 #include <vector>
 
-#include "reference/compute/lane_sums.h"
 #include "reference/compute/scalar.h"
-#include "reference/compute/tensor.h"
-#include "reference/model/module.h"
+#include "reference/optim/gradient_sums.h"
 
 namespace ddproof {
 
-// What a norm above `max_norm` is cut to, less this share: PyTorch's guard against 0 / 0.
+// What a norm above `max_norm` is cut to, less this: PyTorch's guard against 0 / 0.
 inline constexpr double kClipEpsilon = 1e-6;
 
 struct ClipOptions {
@@ -51,33 +46,18 @@ void require_finite_squares(const std::vector<double>& squares,
 template <std::floating_point T>
 double clip_grad_norm(const std::vector<Parameter<T>*>& parameters, const ClipOptions& options) {
   validate(options);
-  std::vector<Parameter<T>*> reached;
-  std::ranges::copy_if(parameters, std::back_inserter(reached), &Parameter<T>::has_gradient);
-  if (reached.empty()) return 0;
-  Device<T>& device = reached[0]->gradient.device();
-  Tensor<T> lanes(device, {static_cast<std::int64_t>(reached.size()) * kSumLanes});
-  for (std::size_t i = 0; i < reached.size(); ++i) {
-    const Tensor<T>& gradient = reached[i]->gradient;
-    device.lane_sums(LaneSum::kSquares, gradient.data(),
-                     lanes.data() + static_cast<std::int64_t>(i) * kSumLanes, gradient.count());
-  }
-  const std::vector<T> host = to_host(lanes);
-  std::vector<double> squares(reached.size());
+  const std::vector<Parameter<T>*> reached = with_gradient(parameters);
+  const std::vector<double> squares = gradient_sums(LaneSum::kSquares, reached);
   std::vector<std::string> names;
-  double sum = 0;
-  for (std::size_t i = 0; i < reached.size(); ++i) {
-    const auto first = host.begin() + static_cast<std::ptrdiff_t>(i) * kSumLanes;
-    for (auto lane = first; lane != first + kSumLanes; ++lane) squares[i] += *lane;
-    sum += squares[i];
-    names.push_back(reached[i]->name);
-  }
+  for (const Parameter<T>* parameter : reached) names.push_back(parameter->name);
   if (options.error_if_nonfinite) internal::require_finite_squares(squares, names);
-  const double norm = std::sqrt(sum);
+  const double norm = std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
   const double factor = options.max_norm / (norm + kClipEpsilon);
   if (factor >= 1) return norm;
   for (Parameter<T>* parameter : reached) {
-    T* const gradient = parameter->gradient.data();
-    device.scaled_copy(gradient, gradient, from_real<T>(factor), parameter->gradient.count());
+    Tensor<T>& gradient = parameter->gradient;
+    gradient.device().scaled_copy(gradient.data(), gradient.data(), from_real<T>(factor),
+                                  gradient.count());
   }
   return norm;
 }

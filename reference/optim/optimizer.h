@@ -5,7 +5,7 @@
 //
 // Invariants: a parameter without a gradient in this pass is skipped, its state included, as
 // PyTorch skips grad None; the state of a parameter depends on its own updates alone.
-// Implementations: Sgd<T>.
+// Implementations: Sgd<T>, Adam<T>; ZeroOptimizer<T>, which divides another one's state over ranks.
 // Threads: one task at a time.
 #pragma once
 
@@ -69,11 +69,18 @@ class Optimizer {
   virtual StateLayout state_layout() const = 0;
   // By parameter.
   virtual const std::vector<ParameterState<T>>& state() const { return state_; }
+  // Moves the state out, which leaves that of before the first update.
+  virtual std::vector<ParameterState<T>> take_state() {
+    return std::exchange(state_, std::vector<ParameterState<T>>(parameters_.size()));
+  }
   // Replaces the state. Requires: one entry for each parameter, as state_layout() says.
   virtual void load_state(std::vector<ParameterState<T>> state) {
     DDPROOF_CHECK(state.size() == parameters_.size());
     state_ = std::move(state);
   }
+  // Makes state() the whole one on this rank of a group. A collective call where it is divided
+  // over the ranks, else nothing.
+  virtual void consolidate(int rank) { (void)rank; }
 
  protected:
   // Requires: the parameters outlive the optimizer and keep their shapes.
