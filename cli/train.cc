@@ -16,6 +16,7 @@
 #include "cli/arguments.h"
 #include "cli/dataset.h"
 #include "cli/device.h"
+#include "cli/optimizer_flags.h"
 #include "cli/progress.h"
 #include "cli/run_files.h"
 #include "cli/shell_word.h"
@@ -41,17 +42,14 @@ struct TrainCommand {
   std::string metrics;
   bool json = false;
   RunFileFlags run_files;
+  OptimizerFlags optimizer;
   TrainOptions train;
 };
 
 void declare_model_flags(Arguments& arguments, TrainCommand& command) {
   TrainOptions& train = command.train;
   arguments.choice("--model", train.model, {"mlp", "cnn"}, "what to train");
-  arguments.number("--lr", train.sgd.lr, 0, 1e6, "learning rate");
-  arguments.number("--momentum", train.sgd.momentum, 0, 1, "of SGD");
-  arguments.number("--dampening", train.sgd.dampening, 0, 1, "of the momentum");
-  arguments.flag("--nesterov", train.sgd.nesterov, "Nesterov's momentum");
-  arguments.number("--weight-decay", train.sgd.weight_decay, 0, 1e6, "L2 penalty");
+  declare_optimizer_flags(arguments, command.optimizer, train);
   arguments.number("--seed", train.seed, "of the parameters, the order and the simulator");
   arguments.number("--bucket-cap-mb", command.bucket_cap_mb, 1e-6, 1e6,
                    "size of a gradient bucket in MiB");
@@ -87,11 +85,11 @@ void declare_run_flags(Arguments& arguments, TrainCommand& command) {
 // Empty when help was asked for.
 std::optional<TrainCommand> parse(CommandContext& context) {
   TrainCommand command;
-  command.train.sgd = {.lr = 0.05, .momentum = 0.9};
   Arguments arguments("ddproof train", "Trains a model; the same on every backend.");
   declare_run_flags(arguments, command);
   declare_model_flags(arguments, command);
   if (!arguments.parse(context.arguments, context.out)) return std::nullopt;
+  apply_optimizer_flags(arguments, command.optimizer, command.train);
   command.world_size_given = arguments.given("--world-size");
   if (arguments.given("--batch-size") && arguments.given("--global-batch-size")) {
     throw ConfigError("--batch-size and --global-batch-size exclude each other");

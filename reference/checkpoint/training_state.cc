@@ -23,9 +23,10 @@ constexpr std::string_view kEpochKey = "ddproof.epoch";
 constexpr std::string_view kPositionKey = "ddproof.position";
 constexpr std::string_view kSeedKey = "ddproof.seed";
 constexpr std::string_view kDataKey = "ddproof.data";
-// Absent for the one there was first, so that its files stay what they were.
+// These two are absent for what there was first, so that its files stay what they were.
 constexpr std::string_view kOptimizerKey = "ddproof.optimizer";
 constexpr std::string_view kFirstOptimizer = "sgd";
+constexpr std::string_view kScheduleKey = "ddproof.lr_schedule";
 constexpr std::string_view kOrderKey = "ddproof.gradient_order";
 constexpr std::string_view kChecksumKey = "ddproof.xxh3";
 // As it stands in the header; the quotes cannot come from a name, where they would be escaped.
@@ -97,6 +98,9 @@ TrainingProgress read_progress(const Safetensors& file) {
   progress.position = number<std::int64_t>(file, kPositionKey);
   progress.seed = number<std::uint64_t>(file, kSeedKey);
   progress.data = text(file, kDataKey);
+  if (file.metadata().contains(std::string(kScheduleKey))) {
+    progress.lr_schedule = text(file, kScheduleKey);
+  }
   progress.gradient_order = numbers(file, kOrderKey);
   return progress;
 }
@@ -135,6 +139,9 @@ std::vector<std::byte> encode_state(const TrainingProgress& progress, std::strin
   metadata[std::string(kSeedKey)] = std::to_string(progress.seed);
   metadata[std::string(kDataKey)] = progress.data;
   if (optimizer != kFirstOptimizer) metadata[std::string(kOptimizerKey)] = optimizer;
+  if (progress.lr_schedule != TrainingProgress().lr_schedule) {
+    metadata[std::string(kScheduleKey)] = progress.lr_schedule;
+  }
   metadata[std::string(kOrderKey)] = fmt::format("{}", fmt::join(progress.gradient_order, ","));
   metadata[std::string(kChecksumKey)] = kNoChecksum;
   std::vector<TensorView> views;

@@ -29,6 +29,8 @@ struct TrainingProgress {
   std::int64_t position = 0;  // in the epoch, over all ranks: DistributedSampler's position
   std::uint64_t seed = 0;
   std::string data;  // what it was trained on, in words that differ for other data
+  // In words that differ for schedules that differ; `step` means a place in it.
+  std::string lr_schedule = "constant";
   // Reducer::gradient_order(): what the bits of sums over ranks depend on. Empty: not known yet.
   std::vector<std::size_t> gradient_order;
 

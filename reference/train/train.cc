@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "reference/train/sampler_agreement.h"
 #include "reference/train/shared_checkpoint.h"
 #include "reference/train/state_digest.h"
+#include "reference/train/train_optimizer.h"
 #include "reference/train/trainer.h"
 
 namespace ddproof {
@@ -51,22 +53,19 @@ std::string describe_data(const TrainOptions& options, const Dataset& dataset) {
 // What must be equal on all ranks for their steps to pair up and their states to stay equal.
 std::vector<Setting> settings(const TrainOptions& options, const TrainData& data) {
   const auto text = [](const auto& value) { return fmt::format("{}", value); };
-  return {{"model", options.model},
-          {"epochs", text(options.epochs)},
-          {"batch size", text(options.batch_size)},
-          {"max steps", text(options.max_steps)},
-          {"lr", text(options.sgd.lr)},
-          {"momentum", text(options.sgd.momentum)},
-          {"dampening", text(options.sgd.dampening)},
-          {"weight decay", text(options.sgd.weight_decay)},
-          {"nesterov", text(options.sgd.nesterov)},
-          {"seed", text(options.seed)},
-          {"bucket cap in bytes", text(options.bucket_cap_bytes)},
-          {"saving of checkpoints", text(!options.checkpoint_directory.empty())},
-          {"checkpoint every", text(options.checkpoint_every)},
-          {"resume", text(options.resume)},
-          {"evaluation", text(options.evaluate)},
-          {"training set", describe_data(options, data.train)}};
+  std::vector<Setting> all{{"model", options.model},
+                           {"epochs", text(options.epochs)},
+                           {"batch size", text(options.batch_size)},
+                           {"max steps", text(options.max_steps)},
+                           {"seed", text(options.seed)},
+                           {"bucket cap in bytes", text(options.bucket_cap_bytes)},
+                           {"saving of checkpoints", text(!options.checkpoint_directory.empty())},
+                           {"checkpoint every", text(options.checkpoint_every)},
+                           {"resume", text(options.resume)},
+                           {"evaluation", text(options.evaluate)},
+                           {"training set", describe_data(options, data.train)}};
+  std::ranges::move(optimizer_settings(options), std::back_inserter(all));
+  return all;
 }
 
 // One call of train(): holds the parts that live as long as the run.
@@ -83,13 +82,15 @@ class TrainingRun {
         device_(device != nullptr ? *device : cpu_.emplace()),
         model_(make_model<float>(options.model, image_shape(data.train), data.train.class_count(),
                                  device_, options.seed)),
-        optimizer_(std::make_unique<Sgd<float>>(model_->parameters(), options.sgd)),
+        optimizer_(make_optimizer(options, model_->parameters(), group)),
+        base_lr_(optimizer_->learning_rate()),
         sampler_({.length = data.train.size(),
                   .replicas = world_size(),
                   .rank = group != nullptr ? group->rank() : 0,
                   .seed = options.seed}) {
     progress_.seed = options.seed;
     progress_.data = describe_data(options, data.train);
+    progress_.lr_schedule = describe(options.lr_schedule);
   }
 
   TrainSummary run() {
@@ -107,7 +108,8 @@ class TrainingRun {
     }
     trainer_.emplace(*model_, *optimizer_, group_,
                      DdpOptions{.bucket_cap_bytes = options_.bucket_cap_bytes,
-                                .gradient_order = progress_.gradient_order});
+                                .gradient_order = progress_.gradient_order},
+                     clip_options());
     begin_ = runtime_.now();
     while (is_work_left()) run_epoch();
     summary_.elapsed = runtime_.now() - begin_;
@@ -144,6 +146,12 @@ class TrainingRun {
       throw ConfigError(loaded->path + " was made with " + progress_.data + ", this run has " +
                         data + "; resume with the same data");
     }
+    if (const std::string schedule = describe(options_.lr_schedule);
+        progress_.lr_schedule != schedule) {
+      throw ConfigError(loaded->path + " was made with the learning-rate schedule '" +
+                        progress_.lr_schedule + "', this run has '" + schedule +
+                        "'; resume with the same schedule");
+    }
     saved_step_ = progress_.step;
   }
 
@@ -168,9 +176,11 @@ class TrainingRun {
   }
 
   void step(const Batch<float>& batch) {
+    optimizer_->set_learning_rate(learning_rate_at(options_.lr_schedule, base_lr_, progress_.step));
     const MetricSums mine = trainer_->step(batch.input, batch.labels);
     const MetricSums metrics = group_ != nullptr ? sum_over_ranks(*group_, mine) : mine;
     if (!std::isfinite(metrics.loss_sum)) refuse_loss(mine, metrics);
+    if (!std::isfinite(trainer_->gradient_norm())) refuse_gradients();
     const std::int64_t epoch = progress_.epoch;
     advance(batch.size() * world_size());
     summary_.samples += metrics.samples;
@@ -194,14 +204,24 @@ class TrainingRun {
     throw ConfigError(text + loss_advice());
   }
 
+  // On every rank, since all have the same gradients. Only now, so that a loss is named first.
+  [[noreturn]] void refuse_gradients() const {
+    throw ConfigError(fmt::format("{}step {}: the norm of the gradients is {}{}", who(),
+                                  progress_.step + 1, std::fabs(trainer_->gradient_norm()),
+                                  loss_advice()));
+  }
+
+  std::string who() const { return group_ != nullptr ? group_->who() + " " : ""; }
+
   std::string say_loss(const std::string& which, const MetricSums& sums) const {
     const double loss =
         std::isnan(sums.loss()) ? std::fabs(sums.loss()) : sums.loss();  // no "-nan"
-    return fmt::format("{}{} is {}", group_ != nullptr ? group_->who() + " " : "", which, loss);
+    return fmt::format("{}{} is {}", who(), which, loss);
   }
 
   std::string loss_advice() const {
-    return fmt::format("; lower the learning rate, now {}, or look at the data", options_.sgd.lr);
+    return fmt::format("; lower the learning rate, now {}, or look at the data",
+                       optimizer_->learning_rate());
   }
 
   // The progress always names the next sample: after the last one of an epoch, the next epoch's.
@@ -227,6 +247,7 @@ class TrainingRun {
     if (trainer_->ddp() != nullptr) {
       progress_.gradient_order = trainer_->ddp()->reducer().gradient_order();
     }
+    optimizer_->consolidate(0);
     const bool writes = group_ == nullptr || group_->rank() == 0;
     const auto state = writes ? encode_state(progress_, *optimizer_) : std::vector<std::byte>{};
     save_shared(checkpoints_, state, group_);
@@ -243,12 +264,27 @@ class TrainingRun {
       }
     }
     summary_.parameter_digest = parameter_digest(optimizer_->parameters());
-    summary_.state_digest = state_digest(*optimizer_);
+    summary_.state_digest = whole_state_digest();
     if (group_ != nullptr) {
-      summary_.ranks_agree =
-          all_ranks_have(*group_, std::to_string(summary_.state_digest), "state digest");
+      summary_.ranks_agree = all_ranks_have(
+          *group_, fmt::format("{} {}", summary_.state_digest, summary_.parameter_digest),
+          "state digest");
     }
     return summary_;
+  }
+
+  // Rank 0's, where the state is divided: it alone has all of it.
+  std::uint64_t whole_state_digest() {
+    if (!options_.zero || group_ == nullptr) return state_digest(*optimizer_);
+    optimizer_->consolidate(0);
+    std::array<std::uint64_t, 1> digest{group_->rank() == 0 ? state_digest(*optimizer_) : 0};
+    group_->broadcast(Buffer::of(digest), 0, {.label = "state digest"})->wait();
+    return digest[0];
+  }
+
+  std::optional<ClipOptions> clip_options() const {
+    if (options_.clip_grad_norm == 0) return std::nullopt;
+    return ClipOptions{.max_norm = options_.clip_grad_norm};
   }
 
   void warn(const std::string& text) {
@@ -265,6 +301,7 @@ class TrainingRun {
   Device<float>& device_;
   std::unique_ptr<Module<float>> model_;
   std::unique_ptr<Optimizer<float>> optimizer_;
+  double base_lr_;  // what the schedule starts from
   DistributedSampler sampler_;
   std::optional<Trainer<float>> trainer_;  // once it is known where the run begins
   TrainingProgress progress_;
@@ -285,7 +322,13 @@ void validate(const TrainOptions& options) {
     if (options.resume) refuse("--resume needs --checkpoint-dir");
     if (options.checkpoint_every > 0) refuse("--checkpoint-every needs --checkpoint-dir");
   }
-  validate(options.sgd);
+  if (options.adam) validate(*options.adam);
+  if (!options.adam) validate(options.sgd);
+  validate(options.lr_schedule);
+  if (!(options.clip_grad_norm >= 0) || std::isinf(options.clip_grad_norm)) {
+    refuse(fmt::format("--clip-grad-norm is {}, a finite number, at least 0; 0 clips nothing",
+                       options.clip_grad_norm));
+  }
 }
 
 TrainSummary train(const TrainOptions& options, const TrainData& data, ProcessGroup* group,

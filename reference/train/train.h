@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "backends/api/process_group.h"
@@ -15,6 +16,8 @@
 #include "reference/compute/device.h"
 #include "reference/data/dataset.h"
 #include "reference/ddp/buckets.h"
+#include "reference/optim/adam.h"
+#include "reference/optim/lr_schedule.h"
 #include "reference/optim/sgd.h"
 #include "reference/train/metrics.h"
 
@@ -25,6 +28,10 @@ struct TrainOptions {
   std::int64_t epochs = 1;
   std::int64_t batch_size = 64;  // of each rank
   SgdOptions sgd;
+  std::optional<AdamOptions> adam;  // instead of SGD
+  LrSchedule lr_schedule;           // of the optimizer's rate, one step per update
+  double clip_grad_norm = 0;        // 0: gradients are not clipped
+  bool zero = false;                // the optimizer's state is divided over the ranks
   std::uint64_t seed = 0;  // of the initial parameters, the order of samples and augmentation
   bool augment = false;    // training images are cropped and mirrored at random (kCropPadding)
   std::int64_t bucket_cap_bytes = kDefaultBucketBytes;
@@ -78,8 +85,9 @@ void validate(const TrainOptions& options);
 // computes; null: a Cpu of the run's own.
 // Throws ConfigError for settings that make no sense (a text each), on all ranks where ranks
 // disagree or a new run would overwrite a checkpoint, and on all ranks at the first step whose loss
-// is not finite; that step is neither observed nor saved. The same for a test loss that is not
-// finite, and for a checkpoint of another seed or other data. DataError for a data set or
+// is not finite, or whose gradients' norm is not where they are clipped; that step is neither
+// observed nor saved. The same for a test loss that is not finite, and for a checkpoint of another
+// seed, other data or another learning-rate schedule. DataError for a data set or
 // checkpoint that is not usable; CommError.
 TrainSummary train(const TrainOptions& options, const TrainData& data, ProcessGroup* group,
                    Runtime& runtime, TrainObserver* observer, Device<float>* device = nullptr);
