@@ -50,7 +50,7 @@ TEST(GradScaler, ALargeGradientThatIsFiniteIsStepped) {
   EXPECT_TRUE(step(scaler, problem, std::numeric_limits<float>::max()));  // its square is not
 }
 
-// The sequence of torch.cuda.amp.GradScaler(init_scale=4, growth_interval=3).
+// By the rule of torch.cuda.amp.GradScaler, which runs on GPUs alone.
 TEST(GradScaler, GrowsAfterStepsInARowAndShrinksAtOnce) {
   Problem<float> problem({1.0f});
   GradScaler scaler({.init_scale = 4, .growth_interval = 3});
