@@ -59,7 +59,7 @@ class Batches {
         const std::int64_t index =
             indices_[static_cast<std::size_t>(rank)][step * job_.batch_size + i];
         const auto to = std::span(input).subspan(batch.labels.size() * values, values);
-        batch.labels.push_back(job_.dataset.read(index, to));
+        job_.dataset.read(index, to, std::span(&batch.labels.emplace_back(), 1));
       }
     }
     device.copy_from_host(batch.input.data(), input.data(), batch.input.count());

@@ -18,13 +18,15 @@ class CountingStream final : public SampleStream {
       : size_(size), is_length_known_(is_length_known) {}
 
   const Shape& sample_shape() const override { return shape_; }
+  const Shape& label_shape() const override { return label_shape_; }
   std::optional<std::int64_t> length() const override {
     return is_length_known_ ? std::optional(size_) : std::nullopt;
   }
-  std::optional<std::int64_t> next(std::span<float> values, std::int64_t& label) override {
+  std::optional<std::int64_t> next(std::span<float> values,
+                                   std::span<std::int64_t> labels) override {
     if (next_ == size_) return std::nullopt;
     values[0] = static_cast<float>(next_);
-    label = next_ % 7;
+    labels[0] = next_ % 7;
     return next_++;
   }
 
@@ -32,6 +34,7 @@ class CountingStream final : public SampleStream {
   const std::int64_t size_;
   const bool is_length_known_;
   const Shape shape_{1};
+  const Shape label_shape_;
   std::int64_t next_ = 0;
 };
 
@@ -109,14 +112,14 @@ std::vector<std::int64_t> draw_reference_stream_shard(const StreamCase& drawn, i
   const std::optional<std::int64_t> told = shard.length();
   Numbers numbers;
   std::vector<float> values(1);
-  std::int64_t label = 0;
-  while (const std::optional<std::int64_t> number = shard.next(values, label)) {
-    if (values[0] != static_cast<float>(*number) || label != *number % 7) {
+  std::vector<std::int64_t> labels(1);
+  while (const std::optional<std::int64_t> number = shard.next(values, labels)) {
+    if (values[0] != static_cast<float>(*number) || labels[0] != *number % 7) {
       throw std::logic_error(fmt::format("number {} comes with value {}", *number, values[0]));
     }
     numbers.push_back(*number);
   }
-  if (shard.next(values, label)) throw std::logic_error("the shard goes on after its end");
+  if (shard.next(values, labels)) throw std::logic_error("the shard goes on after its end");
   const auto count = static_cast<std::int64_t>(numbers.size());
   if (told.has_value() != drawn.is_length_known || told.value_or(count) != count) {
     throw std::logic_error(

@@ -47,9 +47,10 @@ class NumberedSamples final : public Dataset {
   const Shape& sample_shape() const override { return shape_; }
   int class_count() const override { return 1; }
   std::uint64_t digest() const override { return static_cast<std::uint64_t>(size_); }
-  std::int64_t read(std::int64_t index, std::span<float> values) const override {
+  void read(std::int64_t index, std::span<float> values,
+            std::span<std::int64_t> labels) const override {
     values[0] = static_cast<float>(index);
-    return 0;
+    labels[0] = 0;
   }
 
  private:
@@ -201,7 +202,7 @@ ProgramRun::Flow ProgramRun::act(const Step& step, const SamplerStep& sampler) {
   const Scoped<std::int64_t> turn(turn_, 0);
   const Scoped<std::int64_t> size(batch_size_, 0);
   for (; reader.next(batch); ++turn_) {
-    batch_size_ = static_cast<std::int64_t>(batch.labels.size());
+    batch_size_ = batch.size;
     if (run_steps(sampler.each) == Flow::kExit) return Flow::kExit;
   }
   return Flow::kGoOn;

@@ -16,6 +16,13 @@ std::int64_t count_batches(std::int64_t samples, const DataLoaderOptions& option
   return rest && !options.drop_last ? full + 1 : full;
 }
 
+// `count` elements from `begin` on; the vector grows where it has not got them.
+template <class T>
+std::span<T> grown(std::vector<T>& all, std::size_t begin, std::size_t count) {
+  if (all.size() < begin + count) all.resize(begin + count);
+  return std::span<T>(all).subspan(begin, count);
+}
+
 [[noreturn]] void refuse_no_batch(std::int64_t samples, const DataLoaderOptions& options) {
   throw ConfigError(fmt::format(
       "loader: 0 batches from {} samples of this rank with batch size {}{}; use more data, fewer "
@@ -69,19 +76,20 @@ BatchReader::~BatchReader() {
 // False at the end. Memory is taken as samples come: a batch size may exceed any stream.
 bool BatchReader::read(HostBatch& batch) {
   const auto sample_count = static_cast<std::size_t>(element_count(stream_.sample_shape()));
-  batch.labels.clear();
+  const auto label_count = static_cast<std::size_t>(element_count(stream_.label_shape()));
   std::int64_t count = 0;
   for (; count < options_.batch_size; ++count) {
     const std::size_t begin = static_cast<std::size_t>(count) * sample_count;
-    if (batch.values.size() < begin + sample_count) batch.values.resize(begin + sample_count);
-    const std::span<float> values(batch.values.data() + begin, sample_count);
-    std::int64_t label = 0;
-    const std::optional<std::int64_t> number = stream_.next(values, label);
+    const std::size_t label_begin = static_cast<std::size_t>(count) * label_count;
+    const auto values = grown(batch.values, begin, sample_count);
+    const auto labels = grown(batch.labels, label_begin, label_count);
+    const std::optional<std::int64_t> number = stream_.next(values, labels);
     if (!number) break;
-    batch.labels.push_back(label);
     if (options_.transform) options_.transform(*number, values);
   }
+  batch.size = count;
   batch.values.resize(static_cast<std::size_t>(count) * sample_count);
+  batch.labels.resize(static_cast<std::size_t>(count) * label_count);
   const bool is_whole = count == options_.batch_size;
   if (count == 0 || (options_.drop_last && !is_whole)) {
     if (batches_read_ == 0) refuse_no_batch(count, options_);

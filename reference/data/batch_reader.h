@@ -31,8 +31,9 @@ struct DataLoaderOptions {
 };
 
 struct HostBatch {
-  std::vector<float> values;  // labels.size() samples
-  std::vector<std::int64_t> labels;
+  std::int64_t size = 0;  // samples
+  std::vector<float> values;
+  std::vector<std::int64_t> labels;  // those of the first sample, of the second, ...
 };
 
 class BatchReader {

@@ -26,8 +26,8 @@ std::int64_t local_batch_size(std::int64_t global_batch_size, int world_size);
 template <class T>
 struct Batch {
   Tensor<T> input;                   // the batch first, then the sample's shape
-  std::vector<std::int64_t> labels;  // on the host
-  std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
+  std::vector<std::int64_t> labels;  // on the host; one a sample, or one a pixel
+  std::int64_t size() const { return input.shape().empty() ? 0 : input.size(0); }  // samples
 };
 
 template <class T>
@@ -51,8 +51,8 @@ class DataLoader {
   // The last one may be short (see DataLoaderOptions::drop_last). Throws what reading threw.
   const Batch<T>* next() {
     if (!reader_.next(host_)) return nullptr;
-    if (batch_.size() != static_cast<std::int64_t>(host_.labels.size())) {
-      Shape shape{static_cast<std::int64_t>(host_.labels.size())};
+    if (batch_.size() != host_.size) {
+      Shape shape{host_.size};
       shape.insert(shape.end(), sample_shape_.begin(), sample_shape_.end());
       batch_.input = Tensor<T>(device_, std::move(shape));
     }

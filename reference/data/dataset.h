@@ -20,12 +20,21 @@ class Dataset {
   virtual std::int64_t size() const = 0;
   // Of one sample, without the batch: {channels, height, width} for images. At least one value.
   virtual const Shape& sample_shape() const = 0;
+  // Of one sample's labels: {} is one label, {height, width} one for each pixel.
+  virtual const Shape& label_shape() const {
+    static const Shape one;
+    return one;
+  }
   virtual int class_count() const = 0;
+  // The label of what counts neither in a loss nor in a metric.
+  virtual std::int64_t ignored_label() const { return -100; }
   // Of all samples and labels: differs for other data, but for chance. Costs nothing to ask for.
   virtual std::uint64_t digest() const = 0;
-  // Writes sample `index` and returns its label, 0 to class_count()-1.
-  // Requires: 0 <= index < size(); values.size() is element_count(sample_shape()).
-  virtual std::int64_t read(std::int64_t index, std::span<float> values) const = 0;
+  // Writes sample `index` and its labels, each 0 to class_count()-1 or ignored_label().
+  // Requires: 0 <= index < size(); values.size() is element_count(sample_shape()), labels.size()
+  // element_count(label_shape()).
+  virtual void read(std::int64_t index, std::span<float> values,
+                    std::span<std::int64_t> labels) const = 0;
 };
 
 }  // namespace ddproof

@@ -60,12 +60,13 @@ ImageDataset::ImageDataset(Shape sample_shape, int class_count, std::vector<std:
   }
 }
 
-std::int64_t ImageDataset::read(std::int64_t index, std::span<float> values) const {
+void ImageDataset::read(std::int64_t index, std::span<float> values,
+                        std::span<std::int64_t> labels) const {
   const std::size_t i = checked_index(index, size());
-  DDPROOF_CHECK(values.size() == sample_count_);
+  DDPROOF_CHECK(values.size() == sample_count_ && labels.size() == 1);
   const std::uint8_t* pixels = pixels_.data() + i * sample_count_;
   for (std::size_t k = 0; k < sample_count_; ++k) values[k] = value_of_[pixels[k]];
-  return labels_[i];
+  labels[0] = labels_[i];
 }
 
 TensorDataset::TensorDataset(Shape sample_shape, int class_count, std::vector<float> values,
@@ -77,12 +78,13 @@ TensorDataset::TensorDataset(Shape sample_shape, int class_count, std::vector<fl
       labels_(std::move(labels)),
       digest_(digest_of_samples(values_, labels_)) {}
 
-std::int64_t TensorDataset::read(std::int64_t index, std::span<float> values) const {
+void TensorDataset::read(std::int64_t index, std::span<float> values,
+                         std::span<std::int64_t> labels) const {
   const std::size_t i = checked_index(index, size());
-  DDPROOF_CHECK(values.size() == sample_count_);
+  DDPROOF_CHECK(values.size() == sample_count_ && labels.size() == 1);
   std::copy_n(values_.begin() + static_cast<std::ptrdiff_t>(i * sample_count_), sample_count_,
               values.begin());
-  return labels_[i];
+  labels[0] = labels_[i];
 }
 
 }  // namespace ddproof

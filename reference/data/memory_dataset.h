@@ -25,7 +25,8 @@ class ImageDataset final : public Dataset {
   const Shape& sample_shape() const override { return sample_shape_; }
   int class_count() const override { return class_count_; }
   std::uint64_t digest() const override { return digest_; }
-  std::int64_t read(std::int64_t index, std::span<float> values) const override;
+  void read(std::int64_t index, std::span<float> values,
+            std::span<std::int64_t> labels) const override;
 
  private:
   Shape sample_shape_;
@@ -48,7 +49,8 @@ class TensorDataset final : public Dataset {
   const Shape& sample_shape() const override { return sample_shape_; }
   int class_count() const override { return class_count_; }
   std::uint64_t digest() const override { return digest_; }
-  std::int64_t read(std::int64_t index, std::span<float> values) const override;
+  void read(std::int64_t index, std::span<float> values,
+            std::span<std::int64_t> labels) const override;
 
  private:
   Shape sample_shape_;

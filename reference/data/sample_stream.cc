@@ -34,10 +34,11 @@ ListedSamples::ListedSamples(const Dataset& dataset, IndexList indices)
   }
 }
 
-std::optional<std::int64_t> ListedSamples::next(std::span<float> values, std::int64_t& label) {
+std::optional<std::int64_t> ListedSamples::next(std::span<float> values,
+                                                std::span<std::int64_t> labels) {
   if (next_ == indices_.size()) return std::nullopt;
   const std::int64_t index = indices_[next_];
-  label = dataset_.read(index, values);
+  dataset_.read(index, values, labels);
   ++next_;
   return index;
 }
@@ -63,7 +64,8 @@ bool ShardedStream::is_mine(std::int64_t place) const {
 // The source's next sample into read_. False at the end.
 bool ShardedStream::read() {
   read_.values.resize(static_cast<std::size_t>(element_count(sample_shape())));
-  const std::optional<std::int64_t> number = source_.next(read_.values, read_.label);
+  read_.labels.resize(static_cast<std::size_t>(element_count(label_shape())));
+  const std::optional<std::int64_t> number = source_.next(read_.values, read_.labels);
   ended_ = !number.has_value();
   if (!ended_) {
     read_.number = *number;
@@ -80,17 +82,18 @@ bool ShardedStream::read() {
 }
 
 std::int64_t ShardedStream::give(const Sample& sample, std::span<float> values,
-                                 std::int64_t& label) const {
-  DDPROOF_CHECK(values.size() == sample.values.size());
+                                 std::span<std::int64_t> labels) {
+  DDPROOF_CHECK(values.size() == sample.values.size() && labels.size() == sample.labels.size());
   std::ranges::copy(sample.values, values.begin());
-  label = sample.label;
+  std::ranges::copy(sample.labels, labels.begin());
   return sample.number;
 }
 
-std::optional<std::int64_t> ShardedStream::next(std::span<float> values, std::int64_t& label) {
+std::optional<std::int64_t> ShardedStream::next(std::span<float> values,
+                                                std::span<std::int64_t> labels) {
   bool is_held = false;
   while (!ended_) {
-    if (!read()) return fill_up(values, label);
+    if (!read()) return fill_up(values, labels);
     const std::int64_t place = position_ - 1;
     if (options_.tail == Tail::kPad && place < options_.rank) front_.push_back(read_);
     if (is_mine(place)) {
@@ -99,7 +102,7 @@ std::optional<std::int64_t> ShardedStream::next(std::span<float> values, std::in
     }
     const bool is_round_full = place % options_.replicas == options_.replicas - 1;
     if (is_held && (is_round_full || options_.tail != Tail::kDrop)) {
-      return give(mine_, values, label);
+      return give(mine_, values, labels);
     }
   }
   return std::nullopt;
@@ -107,13 +110,14 @@ std::optional<std::int64_t> ShardedStream::next(std::span<float> values, std::in
 
 // The last round goes on at the front: its place p takes sample p mod N. That is below this rank:
 // with N >= R it is p - N < rank, with N < R it is rank mod N.
-std::optional<std::int64_t> ShardedStream::fill_up(std::span<float> values, std::int64_t& label) {
+std::optional<std::int64_t> ShardedStream::fill_up(std::span<float> values,
+                                                   std::span<std::int64_t> labels) {
   const std::int64_t left = position_ % options_.replicas;
   const std::int64_t place = position_ - left + options_.rank;
   if (options_.tail != Tail::kPad || left == 0 || options_.rank < left || !is_mine(place)) {
     return std::nullopt;
   }
-  return give(front_[static_cast<std::size_t>(place % position_)], values, label);
+  return give(front_[static_cast<std::size_t>(place % position_)], values, labels);
 }
 
 }  // namespace ddproof

@@ -27,12 +27,15 @@ class SampleStream {
   virtual ~SampleStream() = default;
   // Of one sample, without the batch. At least one value.
   virtual const Shape& sample_shape() const = 0;
+  // Of one sample's labels, as Dataset::label_shape().
+  virtual const Shape& label_shape() const = 0;
   // Samples from the front to the end; empty when only the end can tell.
   virtual std::optional<std::int64_t> length() const = 0;
-  // Writes the next sample and its label, and returns its number: what a random transform is keyed
+  // Writes the next sample and its labels, and returns its number: what a random transform is keyed
   // by. Empty at the end, and again when called again.
-  // Requires: values.size() is element_count(sample_shape()).
-  virtual std::optional<std::int64_t> next(std::span<float> values, std::int64_t& label) = 0;
+  // Requires: values.size() is element_count(sample_shape()), labels.size() that of label_shape().
+  virtual std::optional<std::int64_t> next(std::span<float> values,
+                                           std::span<std::int64_t> labels) = 0;
 };
 
 // Samples of a data set in the order of a list; a sample's number is its index.
@@ -42,8 +45,10 @@ class ListedSamples final : public SampleStream {
   ListedSamples(const Dataset& dataset, IndexList indices);
 
   const Shape& sample_shape() const override { return dataset_.sample_shape(); }
+  const Shape& label_shape() const override { return dataset_.label_shape(); }
   std::optional<std::int64_t> length() const override { return indices_.size(); }
-  std::optional<std::int64_t> next(std::span<float> values, std::int64_t& label) override;
+  std::optional<std::int64_t> next(std::span<float> values,
+                                   std::span<std::int64_t> labels) override;
 
  private:
   const Dataset& dataset_;
@@ -70,23 +75,26 @@ class ShardedStream final : public SampleStream {
   ShardedStream(SampleStream& source, const ShardOptions& options);
 
   const Shape& sample_shape() const override { return source_.sample_shape(); }
+  const Shape& label_shape() const override { return source_.label_shape(); }
   // This worker's samples; empty when the source's length is.
   std::optional<std::int64_t> length() const override;
   // A sample's number is the source's. Throws what the source threw, and DataError when the source
   // has not the length it told; then there is nothing more to ask for.
-  std::optional<std::int64_t> next(std::span<float> values, std::int64_t& label) override;
+  std::optional<std::int64_t> next(std::span<float> values,
+                                   std::span<std::int64_t> labels) override;
 
  private:
   struct Sample {
     std::vector<float> values;
-    std::int64_t label = 0;
+    std::vector<std::int64_t> labels;
     std::int64_t number = 0;
   };
 
   bool is_mine(std::int64_t place) const;
   bool read();
-  std::int64_t give(const Sample& sample, std::span<float> values, std::int64_t& label) const;
-  std::optional<std::int64_t> fill_up(std::span<float> values, std::int64_t& label);
+  static std::int64_t give(const Sample& sample, std::span<float> values,
+                           std::span<std::int64_t> labels);
+  std::optional<std::int64_t> fill_up(std::span<float> values, std::span<std::int64_t> labels);
 
   SampleStream& source_;
   const ShardOptions options_;

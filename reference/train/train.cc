@@ -34,6 +34,9 @@ ImageShape image_shape(const Dataset& dataset) {
 
 void check_data(const TrainOptions& options, const TrainData& data) {
   if (data.train.size() == 0) throw ConfigError("the training set has no samples");
+  if (options.augment && !data.train.label_shape().empty()) {
+    throw ConfigError("augmentation would move pixels and leave their labels where they were");
+  }
   if (!options.evaluate) return;
   if (data.test == nullptr) throw ConfigError("evaluation needs a test set");
   if (data.test->size() == 0) throw ConfigError("the test set has no samples");

@@ -64,11 +64,13 @@ class MemoryFiles final : public FileSystem {
     return files_.count(path) != 0 || directories_.count(path) != 0;
   }
   std::vector<std::string> list(const std::string& directory) override {
-    std::vector<std::string> names;
+    std::set<std::string> names;
     for (const auto& [path, bytes] : files_) {
-      if (path.starts_with(directory + "/")) names.push_back(path.substr(directory.size() + 1));
+      if (!path.starts_with(directory + "/")) continue;
+      const std::string name = path.substr(directory.size() + 1);
+      names.insert(name.substr(0, name.find('/')));
     }
-    return names;
+    return {names.begin(), names.end()};
   }
   void make_directory(const std::string& path) override {
     change(path, "mkdir");

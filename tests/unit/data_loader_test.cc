@@ -40,10 +40,11 @@ class FailsAt final : public Dataset {
   const Shape& sample_shape() const override { return shape_; }
   int class_count() const override { return 1; }
   std::uint64_t digest() const override { return 0; }
-  std::int64_t read(std::int64_t index, std::span<float> values) const override {
+  void read(std::int64_t index, std::span<float> values,
+            std::span<std::int64_t> labels) const override {
     if (index == index_) throw std::runtime_error("sample 5 is broken");
     values[0] = 0;
-    return 0;
+    labels[0] = 0;
   }
 
  private:

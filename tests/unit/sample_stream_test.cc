@@ -22,11 +22,13 @@ class Lines final : public SampleStream {
       : size_(size), told_(told) {}
 
   const Shape& sample_shape() const override { return shape_; }
+  const Shape& label_shape() const override { return label_shape_; }
   std::optional<std::int64_t> length() const override { return told_; }
-  std::optional<std::int64_t> next(std::span<float> values, std::int64_t& label) override {
+  std::optional<std::int64_t> next(std::span<float> values,
+                                   std::span<std::int64_t> labels) override {
     if (next_ == size_) return std::nullopt;
     values[0] = static_cast<float>(next_);
-    label = next_;
+    labels[0] = next_;
     return next_++;
   }
 
@@ -34,14 +36,15 @@ class Lines final : public SampleStream {
   std::int64_t size_;
   std::optional<std::int64_t> told_;
   Shape shape_{1};
+  Shape label_shape_;
   std::int64_t next_ = 0;
 };
 
 Numbers drain(SampleStream& stream) {
   Numbers numbers;
   std::vector<float> values(1);
-  std::int64_t label = 0;
-  while (const auto number = stream.next(values, label)) numbers.push_back(*number);
+  std::vector<std::int64_t> labels(1);
+  while (const auto number = stream.next(values, labels)) numbers.push_back(*number);
   return numbers;
 }
 
@@ -198,16 +201,19 @@ TEST(StreamBatches, NoBatchAtAllIsAnError) {
 class BreaksOnce final : public SampleStream {
  public:
   const Shape& sample_shape() const override { return shape_; }
+  const Shape& label_shape() const override { return label_shape_; }
   std::optional<std::int64_t> length() const override { return std::nullopt; }
-  std::optional<std::int64_t> next(std::span<float> values, std::int64_t& label) override {
+  std::optional<std::int64_t> next(std::span<float> values,
+                                   std::span<std::int64_t> labels) override {
     if (++calls_ == 4) throw std::runtime_error("line 3 is broken");
     values[0] = 0;
-    label = 0;
+    labels[0] = 0;
     return calls_ - 1;
   }
 
  private:
   Shape shape_{1};
+  Shape label_shape_;
   std::int64_t calls_ = 0;
 };
 

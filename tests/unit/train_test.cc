@@ -389,5 +389,34 @@ TEST(Train, SettingsThatMakeNoSenseAreRefused) {
             "the test set's samples have shape [1, 2, 2], the training set's [1, 8, 8]");
 }
 
+// One black image with a label for each of its pixels.
+class LabelMap final : public Dataset {
+ public:
+  std::int64_t size() const override { return 1; }
+  const Shape& sample_shape() const override { return sample_shape_; }
+  const Shape& label_shape() const override { return label_shape_; }
+  int class_count() const override { return 2; }
+  std::uint64_t digest() const override { return 0; }
+  void read(std::int64_t, std::span<float> values, std::span<std::int64_t> labels) const override {
+    std::ranges::fill(values, 0.0F);
+    std::ranges::fill(labels, 0);
+  }
+
+ private:
+  Shape sample_shape_{1, 2, 2};
+  Shape label_shape_{2, 2};
+};
+
+TEST(Train, PixelsAreNotMovedAwayFromTheirLabels) {
+  OsRuntime runtime;
+  try {
+    train({.augment = true}, {LabelMap()}, nullptr, runtime, nullptr);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(),
+                 "augmentation would move pixels and leave their labels where they were");
+  }
+}
+
 }  // namespace
 }  // namespace ddproof
