@@ -9,7 +9,9 @@
 // Invariants: parameters have the bits that the wrapped optimizer would give them on every rank,
 // since one rank does its very arithmetic and the others copy. Tensors are never cut, so a state
 // fits any world size.
-// Threads: one task at a time.
+// Not within DistributedDataParallel::join(): a rank that has run out of input makes no steps, so
+// its share would stay behind; ranks that are checked name the call that it lacks. Threads: one
+// task at a time.
 #pragma once
 
 #include <cstddef>

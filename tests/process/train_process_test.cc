@@ -81,6 +81,37 @@ TEST_F(TrainProgram, ProcessesAndSimulatedRanksEndWithTheSameBits) {
   }
 }
 
+TEST_F(TrainProgram, DividedStateEndsWithTheBitsOfTheWholeOne) {
+  const Words flags{"--json",
+                    "--epochs",
+                    "2",
+                    "--global-batch-size",
+                    "12",
+                    "--optimizer",
+                    "adamw",
+                    "--amsgrad",
+                    "--clip-grad-norm",
+                    "0.5",
+                    "--lr-schedule",
+                    "poly",
+                    "--lr-period",
+                    "18",
+                    "--lr-power",
+                    "0.9",
+                    "--lr-warmup",
+                    "2"};
+  Words simulated = flags;
+  simulated.insert(simulated.end(), {"--backend", "sim", "--world-size", "3"});
+  Words divided = flags;
+  divided.insert(divided.end(), {"--backend", "gloo", "--zero"});
+  Launched sim(train(simulated), kNotLaunched);
+  ASSERT_EQ(sim.wait(), 0) << sim.err();
+  Launched gloo(launched(3, divided));
+  ASSERT_EQ(gloo.wait(), 0) << gloo.err();
+  EXPECT_EQ(result_of(gloo.out())["state_digest"], result_of(sim.out())["state_digest"]);
+  EXPECT_EQ(result_of(gloo.out())["ranks_agree"], true);
+}
+
 TEST_F(TrainProgram, ASimulatedFailureSaysHowToRunItAgain) {
   const Words words = train({"--backend", "sim", "--world-size", "2", "--lr", "1e6",
                              "--weight-decay", "1", "--batch-size", "2"});
