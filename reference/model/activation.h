@@ -1,4 +1,5 @@
-// The layers without parameters: ReLU, MaxPool2d and Flatten, as in torch.nn.
+// The layers without parameters: ReLU, MaxPool2d and Flatten, as in torch.nn, and the mean of each
+// channel.
 #pragma once
 
 #include "reference/model/layer.h"
@@ -83,6 +84,52 @@ class MaxPool2d final : public Module<T> {
   std::int64_t kernel_;
   std::int64_t stride_;
   const Tensor<T>* input_ = nullptr;
+  Tensor<T> output_;
+  Tensor<T> input_gradient_;
+};
+
+// The mean over each channel's positions: [batch, channels, height, width] to [batch, channels], as
+// torch.nn.AdaptiveAvgPool2d(1) and Flatten. A linear layer whose weights are all 1/positions,
+// rounded.
+template <class T>
+class GlobalAveragePool final : public Module<T> {
+ public:
+  explicit GlobalAveragePool(Device<T>& device) : device_(device) {}
+
+  const Tensor<T>& forward(const Tensor<T>& input) override {
+    Shape expected(4, internal::kBatch);
+    if (input.shape().size() == 4) expected = input.shape();
+    internal::check_input("average pool", input.shape(), expected);
+    input_shape_ = input.shape();
+    const std::int64_t positions = input.size(2) * input.size(3);
+    internal::check_at_least("average pool", "positions", positions, 1);
+    if (weight_.count() != positions) {
+      weight_ = Tensor<T>(device_, {positions});
+      device_.fill(weight_.data(), positions, reciprocal_of<T>(positions));
+      zero_ = Tensor<T>(device_, {1});
+    }
+    internal::ensure_shape(output_, device_, {input.size(0), input.size(1)});
+    device_.linear_forward(shape(), input.data(), weight_.data(), zero_.data(), output_.data());
+    return output_;
+  }
+
+  const Tensor<T>& backward(const Tensor<T>& output_gradient, const GradientReady<T>&) override {
+    DDPROOF_CHECK(output_gradient.shape() == output_.shape());
+    internal::ensure_shape(input_gradient_, device_, input_shape_);
+    device_.linear_backward_input(shape(), output_gradient.data(), weight_.data(),
+                                  input_gradient_.data());
+    return input_gradient_;
+  }
+
+  std::vector<Parameter<T>*> parameters() override { return {}; }
+
+ private:
+  LinearShape shape() const { return {.batch = output_.count(), .in = weight_.count(), .out = 1}; }
+
+  Device<T>& device_;
+  Shape input_shape_;
+  Tensor<T> weight_;
+  Tensor<T> zero_;
   Tensor<T> output_;
   Tensor<T> input_gradient_;
 };

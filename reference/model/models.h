@@ -3,9 +3,10 @@
 //   mlp  flatten, fc1 -> 512, ReLU, fc2 -> 512, ReLU, fc3 -> classes
 //   cnn  conv1 3x3 -> 32, ReLU, pool 2, conv2 3x3 -> 64, ReLU, pool 2, flatten,
 //        fc1 -> 128, ReLU, fc2 -> classes                    (both convolutions with padding 1)
+//   resnet8  see resnet.h
 //
 // Parameter names are PyTorch's: "conv1.weight", "fc1.bias". On 1x28x28 with 10 classes the mlp has
-// 669,706 parameters and the cnn 421,642.
+// 669,706 parameters, the cnn 421,642 and resnet8 77,754.
 #pragma once
 
 #include <memory>
@@ -16,6 +17,7 @@
 #include "reference/model/activation.h"
 #include "reference/model/conv2d.h"
 #include "reference/model/linear.h"
+#include "reference/model/resnet.h"
 #include "reference/model/sequential.h"
 
 namespace ddproof {
@@ -70,23 +72,28 @@ std::unique_ptr<Module<T>> make_cnn(Device<T>& device, const ImageShape& image,
 
 }  // namespace internal
 
-// Makes "mlp" or "cnn" with values initialised from `seed` (initialization.h). Its forward takes
-// [batch, channels, height, width] and gives [batch, classes]; its backward leaves out the gradient
-// of the images. Requires: `device` outlives the model.
-// Throws ConfigError for another name, or a size that the model cannot take.
+// Makes "mlp", "cnn" or "resnet8" with values initialised from `seed` (initialization.h). Its
+// forward takes [batch, channels, height, width] and gives [batch, classes]; its backward leaves
+// out the gradient of the images. Batch norm, where the model has it, shares its statistics with
+// the ranks of `statistics` (sync_batch_norm.h) if that is not null. Requires: `device` and
+// `statistics` outlive the model. Throws ConfigError for another name, or a size that the model
+// cannot take.
 template <class T>
 std::unique_ptr<Module<T>> make_model(std::string_view name, const ImageShape& image,
-                                      std::int64_t classes, Device<T>& device, std::uint64_t seed) {
+                                      std::int64_t classes, Device<T>& device, std::uint64_t seed,
+                                      ProcessGroup* statistics = nullptr) {
   const std::string model(name);
-  if (name != "mlp" && name != "cnn") {
-    throw ConfigError("model: got '" + model + "', expected mlp or cnn");
+  if (name != "mlp" && name != "cnn" && name != "resnet8") {
+    throw ConfigError("model: got '" + model + "', expected mlp, cnn or resnet8");
   }
   internal::check_at_least(model, "channels", image.channels, 1);
   internal::check_at_least(model, "image height", image.height, 1);
   internal::check_at_least(model, "image width", image.width, 1);
   internal::check_at_least(model, "classes", classes, 1);
-  auto module = name == "mlp" ? internal::make_mlp(device, image, classes, seed)
-                              : internal::make_cnn(device, image, classes, seed);
+  const internal::Builder<T> build{device, seed, statistics};
+  auto module = name == "mlp"   ? internal::make_mlp(device, image, classes, seed)
+                : name == "cnn" ? internal::make_cnn(device, image, classes, seed)
+                                : internal::make_resnet8(build, image.channels, classes);
   module->set_input_gradient_needed(false);
   return module;
 }

@@ -54,7 +54,7 @@ TEST(Models, HaveTheParametersOfTheirPyTorchTwins) {
 
 TEST(Models, MapImagesToClasses) {
   Cpu<float> device;
-  for (const char* name : {"mlp", "cnn"}) {
+  for (const char* name : {"mlp", "cnn", "resnet8"}) {
     for (const ImageShape& image :
          {ImageShape{1, 28, 28}, ImageShape{3, 32, 32}, ImageShape{2, 5, 7}}) {
       const auto model = make_model<float>(name, image, 4, device, 1);
@@ -66,7 +66,7 @@ TEST(Models, MapImagesToClasses) {
 
 TEST(Models, ReportGradientsLastLayerFirstWhenComplete) {
   Cpu<float> device;
-  for (const char* name : {"mlp", "cnn"}) {
+  for (const char* name : {"mlp", "cnn", "resnet8"}) {
     const auto model = make_model<float>(name, {1, 8, 8}, 3, device, 1);
     std::mt19937_64 engine(31);
     Tensor<float> input(device, {2, 1, 8, 8});
@@ -95,7 +95,7 @@ TEST(Models, ReportGradientsLastLayerFirstWhenComplete) {
 
 TEST(Models, LeaveOutTheGradientOfTheImagesUnlessAsked) {
   Cpu<float> device;
-  for (const char* name : {"mlp", "cnn"}) {
+  for (const char* name : {"mlp", "cnn", "resnet8"}) {
     const auto model = make_model<float>(name, {1, 8, 8}, 3, device, 1);
     const Tensor<float> input(device, {2, 1, 8, 8});
     model->forward(input);
@@ -226,6 +226,8 @@ TEST(Layers, RefuseInputsOfAnotherShape) {
             "conv1: padded width 4, expected at least 5");
   EXPECT_EQ(forward_refusal(MaxPool2d<float>(device, "pool1", 2, 2), {2, 3, 1, 4}),
             "pool1: input height 1, expected at least 2");
+  EXPECT_EQ(forward_refusal(GlobalAveragePool<float>(device), {2, 3, 0, 4}),
+            "average pool: positions 0, expected at least 1");
   EXPECT_EQ(forward_refusal(MaxPool2d<float>(device, "pool1", 2, 2), {2, 3}),
             "pool1: input shape [2, 3], expected [batch, batch, batch, batch]");
 }
@@ -245,7 +247,7 @@ TEST(Layers, RefuseSizesOutOfRange) {
 TEST(Models, RefuseUnknownNamesAndSizes) {
   Cpu<float> device;
   EXPECT_EQ(refusal([&] { make_model<float>("resnet", {}, 10, device, 1); }),
-            "model: got 'resnet', expected mlp or cnn");
+            "model: got 'resnet', expected mlp, cnn or resnet8");
   EXPECT_EQ(refusal([&] { make_model<float>("mlp", {}, 0, device, 1); }),
             "mlp: classes 0, expected at least 1");
   EXPECT_EQ(refusal([&] {
