@@ -48,7 +48,9 @@ struct TrainCommand {
 
 void declare_model_flags(Arguments& arguments, TrainCommand& command) {
   TrainOptions& train = command.train;
-  arguments.choice("--model", train.model, {"mlp", "cnn"}, "what to train");
+  arguments.choice("--model", train.model, {"mlp", "cnn", "resnet8"}, "what to train");
+  arguments.flag("--sync-batch-norm", train.sync_batch_norm,
+                 "batch norm over the batches of all ranks");
   declare_optimizer_flags(arguments, command.optimizer, train);
   arguments.number("--seed", train.seed, "of the parameters, the order and the simulator");
   arguments.number("--bucket-cap-mb", command.bucket_cap_mb, 1e-6, 1e6,

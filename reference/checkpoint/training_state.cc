@@ -211,8 +211,14 @@ const TensorView* find_checked(const Safetensors& file, const std::string& name,
 }
 
 void check_names(const Safetensors& file, const std::vector<std::string>& parameters,
-                 const StateLayout& layout) {
+                 const std::vector<std::string>& buffers, const StateLayout& layout) {
   std::set<std::string> known;
+  for (const std::string& name : buffers) {
+    if (file.find(name) == nullptr) {
+      fail(file.path(), fmt::format("no tensor {}, expected every buffer of the model", name));
+    }
+    known.insert(name);
+  }
   for (const std::string& name : parameters) {
     if (file.find(name) == nullptr) {
       fail(file.path(), fmt::format("no tensor {}, expected every parameter of the model", name));

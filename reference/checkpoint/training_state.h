@@ -1,6 +1,6 @@
 // Everything that training needs to go on exactly where it stopped, as the bytes of one file.
 //
-// The file is safetensors: parameters by name, the optimizer's state as
+// The file is safetensors: parameters and buffers by name, the optimizer's state as
 // "optimizer.momentum_buffer.NAME" and so on (its number of updates as "optimizer.step.NAME"), the
 // rest as metadata. A checksum over the whole file (XXH3, with its own digits as zeros) stands in
 // the metadata, so any changed bit is found, in the header too. Shapes are the model's own, so a
@@ -81,10 +81,10 @@ void check_gradient_order(const std::string& path, const std::vector<std::size_t
 const TensorView* find_checked(const Safetensors& file, const std::string& name,
                                const std::string& dtype, const Shape& shape);
 
-// Throws DataError: the file lacks a parameter, or has a tensor that the model and its optimizer do
-// not.
+// Throws DataError: the file lacks a parameter or a buffer, or has a tensor that the model and its
+// optimizer do not.
 void check_names(const Safetensors& file, const std::vector<std::string>& parameters,
-                 const StateLayout& layout);
+                 const std::vector<std::string>& buffers, const StateLayout& layout);
 
 // The tensors of a parameter's state, in the layout's order; none when the file has none of them
 // and no number of updates. Throws DataError when it has a part of them only.
@@ -124,11 +124,11 @@ std::vector<std::vector<const TensorView*>> find_states(const Safetensors& file,
 
 }  // namespace internal
 
-// The bytes of the file. Throws ConfigError when two parameters have one name, or T is no NCCL
-// dtype.
+// The bytes of the file. `buffers`: the model's. Throws ConfigError when two tensors have one name,
+// or T is no NCCL dtype.
 template <class T>
-std::vector<std::byte> encode_state(const TrainingProgress& progress,
-                                    const Optimizer<T>& optimizer) {
+std::vector<std::byte> encode_state(const TrainingProgress& progress, const Optimizer<T>& optimizer,
+                                    const std::vector<ModuleBuffer<T>*>& buffers = {}) {
   const StateLayout layout = optimizer.state_layout();
   const std::vector<ParameterState<T>>& states = optimizer.state();
   std::vector<internal::NamedTensor> tensors;
@@ -143,16 +143,20 @@ std::vector<std::byte> encode_state(const TrainingProgress& progress,
       tensors.push_back(internal::encode_updates(parameter.name, states[i].updates));
     }
   }
+  for (const ModuleBuffer<T>* buffer : buffers) {
+    tensors.push_back(internal::to_host(buffer->name, buffer->value));
+  }
   return internal::encode_state(progress, optimizer.name(), tensors);
 }
 
-// Sets the parameters' values and the optimizer's state, and returns the progress. `path` is for
-// error texts.
+// Sets the values of parameters and buffers and the optimizer's state, and returns the progress.
+// `path` is for error texts.
 // Throws DataError when verify_state() does, the optimizer is another one, or the names, shapes or
 // dtypes are not the model's.
 template <class T>
 TrainingProgress restore_state(const std::string& path, std::vector<std::byte> bytes,
-                               Optimizer<T>& optimizer) {
+                               Optimizer<T>& optimizer,
+                               const std::vector<ModuleBuffer<T>*>& buffers = {}) {
   const Safetensors file = verify_state(path, std::move(bytes));
   internal::check_optimizer(file, optimizer.name());
   const StateLayout layout = optimizer.state_layout();
@@ -164,7 +168,14 @@ TrainingProgress restore_state(const std::string& path, std::vector<std::byte> b
     values.push_back(
         internal::find_checked(file, parameter->name, dtype, parameter->value.shape()));
   }
-  internal::check_names(file, names, layout);
+  std::vector<std::string> buffer_names;
+  std::vector<const TensorView*> buffer_values;
+  for (const ModuleBuffer<T>* buffer : buffers) {
+    buffer_names.push_back(buffer->name);
+    buffer_values.push_back(
+        internal::find_checked(file, buffer->name, dtype, buffer->value.shape()));
+  }
+  internal::check_names(file, names, buffer_names, layout);
   const auto found = internal::find_states(file, optimizer, dtype);
   TrainingProgress progress = read_progress(file);
   internal::check_gradient_order(path, progress.gradient_order, names.size());
@@ -179,6 +190,9 @@ TrainingProgress restore_state(const std::string& path, std::vector<std::byte> b
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
     internal::from_host(*values[i], optimizer.parameters()[i]->value);
+  }
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    internal::from_host(*buffer_values[i], buffers[i]->value);
   }
   optimizer.load_state(std::move(states));
   return progress;

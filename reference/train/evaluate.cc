@@ -8,10 +8,23 @@
 namespace ddproof {
 namespace {
 
+// Back to training at the end.
+class InEvaluation {
+ public:
+  explicit InEvaluation(Module<float>& model) : model_(model) { model.set_training(false); }
+  ~InEvaluation() { model_.set_training(true); }
+  InEvaluation(const InEvaluation&) = delete;
+  InEvaluation& operator=(const InEvaluation&) = delete;
+
+ private:
+  Module<float>& model_;
+};
+
 MetricSums evaluate_share(Module<float>& model, Device<float>& device, const Dataset& dataset,
                           std::int64_t batch_size, IndexList indices, Runtime& runtime) {
   MetricSums sums;
   if (indices.size() == 0) return sums;  // more ranks than samples
+  const InEvaluation switched(model);
   SoftmaxCrossEntropy<float> loss;
   DataLoader<float> loader(runtime, device, dataset, std::move(indices),
                            {.batch_size = batch_size});

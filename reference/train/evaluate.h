@@ -12,8 +12,9 @@
 
 namespace ddproof {
 
-// With a group, a collective call. Returns the same sums on all ranks; `group` may be null.
-// Requires: `model` holds the same parameters on all ranks.
+// With a group, a collective call. Returns the same sums on all ranks; `group` may be null. The
+// model is switched to evaluation, and back to training also when this throws.
+// Requires: `model` holds the same parameters and buffers on all ranks.
 MetricSums evaluate(Module<float>& model, Device<float>& device, const Dataset& dataset,
                     std::int64_t batch_size, ProcessGroup* group, Runtime& runtime);
 

@@ -23,15 +23,17 @@ std::uint64_t parameter_digest(const std::vector<Parameter<T>*>& parameters) {
   return digest;
 }
 
-// Parameters and the optimizer's state.
+// Parameters, the optimizer's state, and the model's buffers.
 template <class T>
-std::uint64_t state_digest(const Optimizer<T>& optimizer) {
+std::uint64_t state_digest(const Optimizer<T>& optimizer,
+                           const std::vector<ModuleBuffer<T>*>& buffers = {}) {
   std::uint64_t digest = parameter_digest(optimizer.parameters());
   for (const ParameterState<T>& state : optimizer.state()) {
     for (const Tensor<T>& tensor : state.tensors) digest = digest_of(tensor, digest);
     if (state.updates == 0) continue;
     digest = digest_of(std::as_bytes(std::span(&state.updates, 1)), digest);
   }
+  for (const ModuleBuffer<T>* buffer : buffers) digest = digest_of(buffer->value, digest);
   return digest;
 }
 

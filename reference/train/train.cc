@@ -15,6 +15,7 @@
 #include "reference/data/augmentation.h"
 #include "reference/data/data_loader.h"
 #include "reference/ddp/agreement.h"
+#include "reference/ddp/coalesced_broadcast.h"
 #include "reference/model/models.h"
 #include "reference/train/evaluate.h"
 #include "reference/train/sampler_agreement.h"
@@ -57,6 +58,7 @@ std::string describe_data(const TrainOptions& options, const Dataset& dataset) {
 std::vector<Setting> settings(const TrainOptions& options, const TrainData& data) {
   const auto text = [](const auto& value) { return fmt::format("{}", value); };
   std::vector<Setting> all{{"model", options.model},
+                           {"sync batch norm", text(options.sync_batch_norm)},
                            {"epochs", text(options.epochs)},
                            {"batch size", text(options.batch_size)},
                            {"max steps", text(options.max_steps)},
@@ -84,7 +86,7 @@ class TrainingRun {
         checkpoints_(runtime, options.checkpoint_directory),
         device_(device != nullptr ? *device : cpu_.emplace()),
         model_(make_model<float>(options.model, image_shape(data.train), data.train.class_count(),
-                                 device_, options.seed)),
+                                 device_, options.seed, options.sync_batch_norm ? group : nullptr)),
         optimizer_(make_optimizer(options, model_->parameters(), group)),
         base_lr_(optimizer_->learning_rate()),
         sampler_({.length = data.train.size(),
@@ -139,7 +141,7 @@ class TrainingRun {
     const std::optional<LoadedCheckpoint> loaded = load_shared(checkpoints_, group_);
     if (!loaded) return;
     if (!loaded->warning.empty()) warn(loaded->warning);
-    progress_ = restore_state(loaded->path, loaded->bytes, *optimizer_);
+    progress_ = restore_state(loaded->path, loaded->bytes, *optimizer_, model_->buffers());
     if (progress_.seed != options_.seed) {
       throw ConfigError(loaded->path + " was made with seed " + std::to_string(progress_.seed) +
                         ", this run has seed " + std::to_string(options_.seed) +
@@ -252,13 +254,24 @@ class TrainingRun {
     }
     optimizer_->consolidate(0);
     const bool writes = group_ == nullptr || group_->rank() == 0;
-    const auto state = writes ? encode_state(progress_, *optimizer_) : std::vector<std::byte>{};
+    const auto state =
+        writes ? encode_state(progress_, *optimizer_, model_->buffers()) : std::vector<std::byte>{};
     save_shared(checkpoints_, state, group_);
     saved_step_ = progress_.step;
   }
 
+  // After a step each rank has followed its own batches: rank 0's are the model's, as in the
+  // checkpoint and before the next step.
+  void share_buffers() {
+    if (group_ == nullptr) return;
+    std::vector<Tensor<float>*> values;
+    for (ModuleBuffer<float>* buffer : model_->buffers()) values.push_back(&buffer->value);
+    broadcast_coalesced(*group_, values, 0, "buffers of the trained model");
+  }
+
   TrainSummary summarize() {
     summary_.steps = progress_.step;
+    share_buffers();
     if (options_.evaluate) {
       summary_.evaluation =
           evaluate(*model_, device_, *data_.test, options_.batch_size, group_, runtime_);
@@ -278,9 +291,10 @@ class TrainingRun {
 
   // Rank 0's, where the state is divided: it alone has all of it.
   std::uint64_t whole_state_digest() {
-    if (!options_.zero || group_ == nullptr) return state_digest(*optimizer_);
+    const auto own = [&] { return state_digest(*optimizer_, model_->buffers()); };
+    if (!options_.zero || group_ == nullptr) return own();
     optimizer_->consolidate(0);
-    std::array<std::uint64_t, 1> digest{group_->rank() == 0 ? state_digest(*optimizer_) : 0};
+    std::array<std::uint64_t, 1> digest{group_->rank() == 0 ? own() : 0};
     group_->broadcast(Buffer::of(digest), 0, {.label = "state digest"})->wait();
     return digest[0];
   }

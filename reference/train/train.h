@@ -25,6 +25,7 @@ namespace ddproof {
 
 struct TrainOptions {
   std::string model = "mlp";
+  bool sync_batch_norm = false;  // ranks share the statistics of batch norm
   std::int64_t epochs = 1;
   std::int64_t batch_size = 64;  // of each rank
   SgdOptions sgd;
@@ -66,7 +67,7 @@ struct TrainSummary {
   Duration elapsed{0};       // of the steps of this run
   MetricSums evaluation;     // when asked for
   std::uint64_t parameter_digest = 0;
-  std::uint64_t state_digest = 0;  // parameters and the optimizer's state
+  std::uint64_t state_digest = 0;  // parameters, the optimizer's state, rank 0's buffers
   bool ranks_agree = true;         // all ranks hold the same state, bit for bit
 };
 

@@ -47,10 +47,10 @@ std::unique_ptr<Optimizer<float>> make_optimizer(Update update, Module<float>& m
 }
 
 // Each rank begins with other parameters, of which rank 0's count. Buckets of 20 kB. Of all state
-// on rank 0, of the parameters on others.
-std::uint64_t train(Device<float>& device, ProcessGroup& group, Update update) {
+// on rank 0, of the parameters on others. Batch norm, where the model has it, is over all ranks.
+std::uint64_t train(const char* name, Device<float>& device, ProcessGroup& group, Update update) {
   const auto rank = static_cast<std::uint64_t>(group.rank());
-  const auto model = make_model<float>("cnn", kImage, kClasses, device, 3 + rank);
+  const auto model = make_model<float>(name, kImage, kClasses, device, 3 + rank, &group);
   const auto optimizer = make_optimizer(update, *model, group);
   const std::optional<ClipOptions> clip =
       update == Update::kSgd ? std::nullopt : std::optional(ClipOptions{.max_norm = 0.1});
@@ -63,16 +63,18 @@ std::uint64_t train(Device<float>& device, ProcessGroup& group, Update update) {
     trainer.step(input, std::vector<std::int64_t>{step, static_cast<std::int64_t>(rank)});
   }
   optimizer->consolidate(0);
-  return rank == 0 ? state_digest(*optimizer) : parameter_digest(optimizer->parameters());
+  return rank == 0 ? state_digest(*optimizer, model->buffers())
+                   : parameter_digest(optimizer->parameters());
 }
 
 std::set<std::uint64_t> digests(std::uint64_t seed, Update update,
-                                const std::function<std::unique_ptr<Device<float>>(int)>& make) {
+                                const std::function<std::unique_ptr<Device<float>>(int)>& make,
+                                const char* model = "cnn") {
   std::set<std::uint64_t> seen;
   const StandinReport report =
       run_standin_world({.world = {.world_size = kRanks, .seed = seed}}, [&](RankContext& rank) {
         const auto device = make(rank.group.rank());
-        seen.insert(train(*device, rank.group, update));
+        seen.insert(train(model, *device, rank.group, update));
       });
   rethrow(report.run);
   EXPECT_EQ(report.complaints, std::vector<std::string>{}) << "seed " << seed;
@@ -86,6 +88,16 @@ TEST(CudaDdp, TrainsWhatRanksOnTheCpuTrain) {
   EXPECT_EQ(expected.size(), 2u);  // of rank 0, and of all others
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     EXPECT_EQ(digests(seed, Update::kSgd, on_cuda), expected) << "seed " << seed;
+  }
+}
+
+TEST(CudaDdp, SharesTheStatisticsOfBatchNorm) {
+  const auto on_cpu = [](int) { return std::make_unique<Cpu<float>>(); };
+  const auto on_cuda = [](int rank) { return std::make_unique<Cuda<float>>(rank); };
+  const auto expected = digests(1, Update::kSgd, on_cpu, "resnet8");
+  EXPECT_EQ(expected.size(), 2u);
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    EXPECT_EQ(digests(seed, Update::kSgd, on_cuda, "resnet8"), expected) << "seed " << seed;
   }
 }
 

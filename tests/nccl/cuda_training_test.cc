@@ -43,7 +43,7 @@ std::uint64_t train(const std::string& name, Device<T>& device, Device<T>& loade
     const MetricSums sums = trainer.step(input, labels);
     digest = digest * 31 + std::bit_cast<std::uint64_t>(sums.loss_sum);
   }
-  return digest + state_digest(sgd);
+  return digest + state_digest(sgd, model->buffers());
 }
 
 template <class T>
@@ -68,6 +68,11 @@ TEST(CudaTraining, TheMlpHasTheBitsOfTheCpu) {
 TEST(CudaTraining, TheCnnHasTheBitsOfTheCpu) {
   expect_bits_of_cpu<float>("cnn");
   expect_bits_of_cpu<double>("cnn");
+}
+
+TEST(CudaTraining, TheResNetHasTheBitsOfTheCpu) {
+  expect_bits_of_cpu<float>("resnet8");
+  expect_bits_of_cpu<double>("resnet8");
 }
 
 // Whether a step fails when its wait with that number does.
