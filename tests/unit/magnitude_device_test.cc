@@ -15,6 +15,7 @@
 #include "reference/model/conv2d.h"
 #include "reference/model/linear.h"
 #include "reference/model/loss.h"
+#include "reference/model/residual.h"
 #include "reference/model/sequential.h"
 #include "reference/oracle/exact_inputs.h"
 #include "reference/oracle/rounding_bound.h"
@@ -114,6 +115,23 @@ TEST(MagnitudeDevice, CountsTheRoundingsOfEveryPath) {
   EXPECT_EQ(path(2).above, 3 + kClasses);          // fc1: through fc2
   EXPECT_EQ(path(0).above, 3 + kClasses + 8 + 1);  // conv: through fc1 and one pooling window
   EXPECT_EQ(path(0).terms, 12 * 36);               // samples and positions
+}
+
+TEST(MagnitudeDevice, CountsTheRoundingWhereBranchesMeet) {
+  Cpu<float> cpu;
+  MagnitudeDevice device(cpu);
+  std::vector<std::unique_ptr<Module<float>>> layers;
+  layers.push_back(std::make_unique<Linear<float>>(device, "fc1", 36, kClasses, 1));
+  layers.push_back(std::make_unique<Residual<float>>(
+      std::make_unique<Linear<float>>(device, "fc2", kClasses, kClasses, 1), nullptr));
+  std::vector<std::unique_ptr<Module<float>>> all;
+  all.push_back(std::make_unique<Flatten<float>>());
+  all.push_back(std::make_unique<Sequential<float>>(std::move(layers)));
+  Sequential<float> model(std::move(all));
+  run_backward(model, device, 0, 12, 1);
+  const auto parameters = model.parameters();
+  EXPECT_EQ(device.path_to(parameters[2]->gradient.data()).above, 3);
+  EXPECT_EQ(device.path_to(parameters[0]->gradient.data()).above, 3 + kClasses + 1);
 }
 
 TEST(MagnitudeDevice, RefusesToTrainThroughBatchNorm) {
