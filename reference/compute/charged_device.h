@@ -114,6 +114,20 @@ class ChargedDevice final : public Device<T> {
     move(3 * shape.count() + 5 * shape.channels);
   }
 
+  void transpose(std::int64_t batch, std::int64_t rows, std::int64_t columns, const T* from,
+                 T* to) override {
+    base_.transpose(batch, rows, columns, from, to);
+    move(2 * batch * rows * columns);
+  }
+  void bilinear_forward(const BilinearShape& shape, const T* x, T* y) override {
+    base_.bilinear_forward(shape, x, y);
+    move(both_images(shape));
+  }
+  void bilinear_backward(const BilinearShape& shape, const T* dy, T* dx) override {
+    base_.bilinear_backward(shape, dy, dx);
+    move(both_images(shape));
+  }
+
   void max_pool2d_forward(const Pool2dShape& shape, const T* x, T* y) override {
     base_.max_pool2d_forward(shape, x, y);
     move(shape.planes * (shape.height * shape.width + shape.out_height() * shape.out_width()));
@@ -158,6 +172,9 @@ class ChargedDevice final : public Device<T> {
     const std::int64_t outputs =
         shape.batch * shape.out_channels * shape.out_height() * shape.out_width();
     charge(2 * outputs * shape.taps(), cost_.flops_per_second);
+  }
+  static std::int64_t both_images(const BilinearShape& shape) {
+    return shape.planes * (shape.height * shape.width + shape.out_height * shape.out_width);
   }
   void move(std::int64_t elements) {
     charge(elements * static_cast<std::int64_t>(sizeof(T)), cost_.bytes_per_second);

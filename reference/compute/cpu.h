@@ -56,6 +56,10 @@ class Cpu final : public Device<T> {
                                  const T* x, const T* dy, const T* w, const T* mean_dy,
                                  const T* mean_dy_x, T* dx) override;
 
+  void transpose(std::int64_t batch, std::int64_t rows, std::int64_t columns, const T* from,
+                 T* to) override;
+  void bilinear_forward(const BilinearShape& shape, const T* x, T* y) override;
+  void bilinear_backward(const BilinearShape& shape, const T* dy, T* dx) override;
   void max_pool2d_forward(const Pool2dShape& shape, const T* x, T* y) override;
   void max_pool2d_backward(const Pool2dShape& shape, const T* x, const T* dy, T* dx) override;
   void relu_forward(const T* x, T* y, std::int64_t count) override;

@@ -13,6 +13,7 @@
 #include "reference/compute/adam_kernel.h"
 #include "reference/compute/cpu.h"
 #include "reference/compute/cpu_batch_norm.h"
+#include "reference/compute/cpu_bilinear.h"
 #include "reference/compute/cpu_conv2d.h"
 #include "reference/compute/cpu_elementwise.h"
 #include "reference/compute/cpu_linear.h"
@@ -185,6 +186,34 @@ void Cpu<T>::batch_norm_backward_input(const BatchNormShape& shape, const Channe
     internal::batch_norm_backward_input(shape, of, x, dy, w, mean_dy, mean_dy_x, dx);
   } else {
     internal::refuse_scalar("batch_norm", "a square root");
+  }
+}
+
+template <class T>
+void Cpu<T>::transpose(std::int64_t batch, std::int64_t rows, std::int64_t columns, const T* from,
+                       T* to) {
+  for (std::int64_t n = 0; n < batch; ++n, from += rows * columns) {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      for (std::int64_t r = 0; r < rows; ++r) *to++ = from[r * columns + c];
+    }
+  }
+}
+
+template <class T>
+void Cpu<T>::bilinear_forward(const BilinearShape& shape, const T* x, T* y) {
+  if constexpr (std::floating_point<T>) {
+    internal::bilinear_forward(shape, x, y);
+  } else {
+    internal::refuse_scalar("bilinear interpolation", "fractions");
+  }
+}
+
+template <class T>
+void Cpu<T>::bilinear_backward(const BilinearShape& shape, const T* dy, T* dx) {
+  if constexpr (std::floating_point<T>) {
+    internal::bilinear_backward(shape, dy, dx);
+  } else {
+    internal::refuse_scalar("bilinear interpolation", "fractions");
   }
 }
 

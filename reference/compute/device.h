@@ -96,6 +96,21 @@ class Device {
                                          const T* w, const T* mean_dy, const T* mean_dy_x,
                                          T* dx) = 0;
 
+  // to[n][column][row] = from[n][row][column].
+  virtual void transpose(std::int64_t batch, std::int64_t rows, std::int64_t columns, const T* from,
+                         T* to) = 0;
+
+  // Bilinear interpolation, as PyTorch's with align_corners False. Along each side an output place
+  // lies at (place + 1/2) * in / out - 1/2, at least 0, between the input places `low` and `high`
+  // (at the end they are one); `high` weighs what it is away from `low`, computed in double, then
+  // rounded, and `low` the rest. Values: fma(high weight, high, low weight * low) along both rows,
+  // and of these the same along the column. Requires: T is a floating-point type; no size is 0.
+  virtual void bilinear_forward(const BilinearShape& shape, const T* x, T* y) = 0;
+  // Chain: from zero, over the outputs that read the element, rows and columns ascending, each with
+  // the product of its weights; one that reads it more than once adds in the order (low row, low
+  // column), (low, high), (high, low), (high, high).
+  virtual void bilinear_backward(const BilinearShape& shape, const T* dy, T* dx) = 0;
+
   // The first largest element of each window; a NaN wins. Requires: T is ordered.
   virtual void max_pool2d_forward(const Pool2dShape& shape, const T* x, T* y) = 0;
   // Adds dy at the element that forward chose, in window order; the rest of dx is zero.

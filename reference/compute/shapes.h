@@ -62,4 +62,13 @@ struct BatchNormShape {
   DDPROOF_HOST_DEVICE std::int64_t count() const { return planes() * positions; }
 };
 
+// Images of one size made into another, plane by plane; `planes` is batch times channels.
+struct BilinearShape {
+  std::int64_t planes = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::int64_t out_height = 0;
+  std::int64_t out_width = 0;
+};
+
 }  // namespace ddproof

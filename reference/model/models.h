@@ -3,7 +3,7 @@
 //   mlp  flatten, fc1 -> 512, ReLU, fc2 -> 512, ReLU, fc3 -> classes
 //   cnn  conv1 3x3 -> 32, ReLU, pool 2, conv2 3x3 -> 64, ReLU, pool 2, flatten,
 //        fc1 -> 128, ReLU, fc2 -> classes                    (both convolutions with padding 1)
-//   resnet8  see resnet.h
+//   resnet8, deeplab  see resnet.h and deeplab.h; the latter gives a row for each pixel
 //
 // Parameter names are PyTorch's: "conv1.weight", "fc1.bias". On 1x28x28 with 10 classes the mlp has
 // 669,706 parameters, the cnn 421,642 and resnet8 77,754.
@@ -16,6 +16,7 @@
 
 #include "reference/model/activation.h"
 #include "reference/model/conv2d.h"
+#include "reference/model/deeplab.h"
 #include "reference/model/linear.h"
 #include "reference/model/resnet.h"
 #include "reference/model/sequential.h"
@@ -72,28 +73,31 @@ std::unique_ptr<Module<T>> make_cnn(Device<T>& device, const ImageShape& image,
 
 }  // namespace internal
 
-// Makes "mlp", "cnn" or "resnet8" with values initialised from `seed` (initialization.h). Its
-// forward takes [batch, channels, height, width] and gives [batch, classes]; its backward leaves
-// out the gradient of the images. Batch norm, where the model has it, shares its statistics with
-// the ranks of `statistics` (sync_batch_norm.h) if that is not null. Requires: `device` and
-// `statistics` outlive the model. Throws ConfigError for another name, or a size that the model
-// cannot take.
+// Makes "mlp", "cnn", "resnet8" or "deeplab" with values initialised from `seed`
+// (initialization.h). Its forward takes [batch, channels, height, width] and gives [batch,
+// classes], deeplab [batch * height * width, classes]; its backward leaves out the gradient of the
+// images. Batch norm, where the model has it, shares its statistics with the ranks of `statistics`
+// (sync_batch_norm.h) if that is not null.
+// Requires: `device` and `statistics` outlive the model.
+// Throws ConfigError for another name, or a size that the model cannot take.
 template <class T>
 std::unique_ptr<Module<T>> make_model(std::string_view name, const ImageShape& image,
                                       std::int64_t classes, Device<T>& device, std::uint64_t seed,
                                       ProcessGroup* statistics = nullptr) {
   const std::string model(name);
-  if (name != "mlp" && name != "cnn" && name != "resnet8") {
-    throw ConfigError("model: got '" + model + "', expected mlp, cnn or resnet8");
+  if (name != "mlp" && name != "cnn" && name != "resnet8" && name != "deeplab") {
+    throw ConfigError("model: got '" + model + "', expected mlp, cnn, resnet8 or deeplab");
   }
   internal::check_at_least(model, "channels", image.channels, 1);
   internal::check_at_least(model, "image height", image.height, 1);
   internal::check_at_least(model, "image width", image.width, 1);
   internal::check_at_least(model, "classes", classes, 1);
   const internal::Builder<T> build{device, seed, statistics};
-  auto module = name == "mlp"   ? internal::make_mlp(device, image, classes, seed)
-                : name == "cnn" ? internal::make_cnn(device, image, classes, seed)
-                                : internal::make_resnet8(build, image.channels, classes);
+  auto module = name == "mlp"       ? internal::make_mlp(device, image, classes, seed)
+                : name == "cnn"     ? internal::make_cnn(device, image, classes, seed)
+                : name == "resnet8" ? internal::make_resnet8(build, image.channels, classes)
+                                    : internal::make_deeplab(build, image.channels, image.height,
+                                                             image.width, classes);
   module->set_input_gradient_needed(false);
   return module;
 }

@@ -20,18 +20,33 @@
 
 namespace ddproof::internal {
 
+struct BasicBlock {
+  std::int64_t in = 1;  // channels
+  std::int64_t out = 1;
+  std::int64_t stride = 1;
+  std::int64_t dilation = 1;
+};
+
 template <class T>
 std::unique_ptr<Module<T>> make_basic_block(const Builder<T>& build, const std::string& name,
-                                            std::int64_t in, std::int64_t out,
-                                            std::int64_t stride) {
+                                            const BasicBlock& block) {
+  const auto [in, out, stride, dilation] = block;
   Layers<T> main;
-  build.convolution(
-      main, name + ".conv1",
-      {.in_channels = in, .out_channels = out, .kernel = 3, .stride = stride, .padding = 1});
+  build.convolution(main, name + ".conv1",
+                    {.in_channels = in,
+                     .out_channels = out,
+                     .kernel = 3,
+                     .stride = stride,
+                     .padding = dilation,
+                     .dilation = dilation});
   build.batch_norm(main, name + ".bn1", out);
   main.push_back(std::make_unique<ReLU<T>>(build.device));
   build.convolution(main, name + ".conv2",
-                    {.in_channels = out, .out_channels = out, .kernel = 3, .padding = 1});
+                    {.in_channels = out,
+                     .out_channels = out,
+                     .kernel = 3,
+                     .padding = dilation,
+                     .dilation = dilation});
   build.batch_norm(main, name + ".bn2", out);
   std::unique_ptr<Module<T>> shortcut;
   if (stride != 1 || in != out) {
@@ -41,11 +56,11 @@ std::unique_ptr<Module<T>> make_basic_block(const Builder<T>& build, const std::
     build.batch_norm(layers, name + ".downsample.1", out);
     shortcut = std::make_unique<Sequential<T>>(std::move(layers));
   }
-  Layers<T> block;
-  block.push_back(std::make_unique<Residual<T>>(std::make_unique<Sequential<T>>(std::move(main)),
-                                                std::move(shortcut)));
-  block.push_back(std::make_unique<ReLU<T>>(build.device));
-  return std::make_unique<Sequential<T>>(std::move(block));
+  Layers<T> sum;
+  sum.push_back(std::make_unique<Residual<T>>(std::make_unique<Sequential<T>>(std::move(main)),
+                                              std::move(shortcut)));
+  sum.push_back(std::make_unique<ReLU<T>>(build.device));
+  return std::make_unique<Sequential<T>>(std::move(sum));
 }
 
 template <class T>
@@ -56,9 +71,9 @@ std::unique_ptr<Module<T>> make_resnet8(const Builder<T>& build, std::int64_t ch
                     {.in_channels = channels, .out_channels = 16, .kernel = 3, .padding = 1});
   build.batch_norm(layers, "bn1", 16);
   layers.push_back(std::make_unique<ReLU<T>>(build.device));
-  layers.push_back(make_basic_block(build, "layer1.0", 16, 16, 1));
-  layers.push_back(make_basic_block(build, "layer2.0", 16, 32, 2));
-  layers.push_back(make_basic_block(build, "layer3.0", 32, 64, 2));
+  layers.push_back(make_basic_block(build, "layer1.0", {.in = 16, .out = 16}));
+  layers.push_back(make_basic_block(build, "layer2.0", {.in = 16, .out = 32, .stride = 2}));
+  layers.push_back(make_basic_block(build, "layer3.0", {.in = 32, .out = 64, .stride = 2}));
   layers.push_back(std::make_unique<GlobalAveragePool<T>>(build.device));
   layers.push_back(std::make_unique<Linear<T>>(build.device, "fc", 64, classes, build.seed));
   return std::make_unique<Sequential<T>>(std::move(layers));

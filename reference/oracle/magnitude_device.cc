@@ -18,6 +18,12 @@ void add_underflow(float* magnitudes, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) magnitudes[i] += kSmallestNormal;
 }
 
+// How often output places along one side may read one input place: those within a place of it on
+// both sides, and at an end twice.
+std::int64_t readers_of_an_element(std::int64_t in, std::int64_t out) {
+  return 2 * (2 * ((out + in - 1) / in) + 1);
+}
+
 // Windows that one element of the input may belong to.
 std::int64_t windows_over_an_element(const Pool2dShape& shape) {
   const std::int64_t along = (shape.kernel + shape.stride - 1) / shape.stride;
@@ -155,6 +161,23 @@ void MagnitudeDevice::batch_norm_backward_input(const BatchNormShape&,
                                                 const float*, const float*, const float*,
                                                 const float*, float*) {
   refuse_batch_norm();
+}
+
+void MagnitudeDevice::transpose(std::int64_t batch, std::int64_t rows, std::int64_t columns,
+                                const float* from, float* to) {
+  base_.transpose(batch, rows, columns, from, to);
+}
+
+void MagnitudeDevice::bilinear_forward(const BilinearShape& shape, const float* x, float* y) {
+  base_.bilinear_forward(shape, x, y);
+}
+
+// The weights are positive, and the same in every run.
+void MagnitudeDevice::bilinear_backward(const BilinearShape& shape, const float* dy, float* dx) {
+  base_.bilinear_backward(shape, dy, dx);
+  add_underflow(dx, shape.planes * shape.height * shape.width);
+  roundings_ += readers_of_an_element(shape.height, shape.out_height) *
+                readers_of_an_element(shape.width, shape.out_width);
 }
 
 void MagnitudeDevice::max_pool2d_forward(const Pool2dShape& shape, const float* x, float* y) {

@@ -76,6 +76,10 @@ class MagnitudeDevice final : public Device<float> {
                                  const float* x, const float* dy, const float* w,
                                  const float* mean_dy, const float* mean_dy_x, float* dx) override;
 
+  void transpose(std::int64_t batch, std::int64_t rows, std::int64_t columns, const float* from,
+                 float* to) override;
+  void bilinear_forward(const BilinearShape& shape, const float* x, float* y) override;
+  void bilinear_backward(const BilinearShape& shape, const float* dy, float* dx) override;
   void max_pool2d_forward(const Pool2dShape& shape, const float* x, float* y) override;
   void max_pool2d_backward(const Pool2dShape& shape, const float* x, const float* dy,
                            float* dx) override;

@@ -253,6 +253,36 @@ TEST(CudaOperations, BatchNormHasTheBitsOfTheCpu) {
 }
 
 template <class T>
+Values<T> images(Device<T>& device, const BilinearShape& s) {
+  std::mt19937_64 engine(12);
+  const std::int64_t in = s.height * s.width, out = s.out_height * s.out_width;
+  const Tensor<T> x = to_device(device, random_values<T>(engine, s.planes * in));
+  const Tensor<T> dy = to_device(device, random_values<T>(engine, s.planes * out));
+  Tensor<T> y(device, {s.planes * out}), dx(device, {s.planes * in}), z(device, {s.planes * in});
+  device.bilinear_forward(s, x.data(), y.data());
+  device.bilinear_backward(s, dy.data(), dx.data());
+  device.transpose(s.planes, s.height, s.width, x.data(), z.data());
+  Values<T> all = to_host(y);
+  append(all, dx);
+  append(all, z);
+  return all;
+}
+
+TEST(CudaOperations, InterpolationAndTransposesHaveTheBitsOfTheCpu) {
+  for (const BilinearShape& s : std::vector<BilinearShape>{{0, 3, 4, 6, 8},
+                                                           {2, 3, 4, 6, 8},
+                                                           {3, 4, 5, 14, 18},
+                                                           {1, 1, 1, 3, 2},
+                                                           {2, 5, 7, 3, 2},
+                                                           {1, 3, 3, 3, 3},
+                                                           {1, 1, 4, 9, 7},
+                                                           {2, 13, 11, 37, 5}}) {
+    expect_same_bits<float>([&](Device<float>& device) { return images(device, s); });
+    expect_same_bits<double>([&](Device<double>& device) { return images(device, s); });
+  }
+}
+
+template <class T>
 Values<T> conv_without_bias(Device<T>& device, const Conv2dShape& s) {
   std::mt19937_64 engine(10);
   const LayerSizes n = sizes_of(s);

@@ -39,7 +39,8 @@ std::uint64_t train(const std::string& name, Device<T>& device, Device<T>& loade
     const auto values = testing::random_values<T>(engine, input.count());
     loader.copy_from_host(input.data(), values.data(), input.count());
     std::vector<std::int64_t> labels;
-    for (std::int64_t i = 0; i < batch; ++i) labels.push_back((i * 7 + batch) % kClasses);
+    const std::int64_t rows = name == "deeplab" ? batch * kImage.height * kImage.width : batch;
+    for (std::int64_t i = 0; i < rows; ++i) labels.push_back((i * 7 + batch) % kClasses);
     const MetricSums sums = trainer.step(input, labels);
     digest = digest * 31 + std::bit_cast<std::uint64_t>(sums.loss_sum);
   }
@@ -74,6 +75,8 @@ TEST(CudaTraining, TheResNetHasTheBitsOfTheCpu) {
   expect_bits_of_cpu<float>("resnet8");
   expect_bits_of_cpu<double>("resnet8");
 }
+
+TEST(CudaTraining, DeepLabHasTheBitsOfTheCpu) { expect_bits_of_cpu<float>("deeplab"); }
 
 // Whether a step fails when its wait with that number does.
 bool waits_in_a_step(int number) {

@@ -124,5 +124,19 @@ TEST(ChargedDevice, TakesTheBytesOfBatchNorm) {
   EXPECT_EQ(sums[1], 30);
 }
 
+TEST(ChargedDevice, TakesTheBytesOfImages) {
+  const BilinearShape shape{.planes = 2, .height = 3, .width = 4, .out_height = 6, .out_width = 8};
+  std::vector<float> x(24, 2), y(96), dx(24);
+  EXPECT_EQ(nanoseconds_of(kCost,
+                           [&](Device<float>& device) {
+                             device.bilinear_forward(shape, x.data(), y.data());
+                             device.bilinear_backward(shape, y.data(), dx.data());
+                             device.transpose(2, 3, 4, x.data(), dx.data());
+                           }),
+            2 * (24 + 96) + 2 * 24);
+  EXPECT_EQ(y, std::vector<float>(96, 2));
+  EXPECT_EQ(dx, x);
+}
+
 }  // namespace
 }  // namespace ddproof

@@ -134,6 +134,19 @@ TEST(MagnitudeDevice, CountsTheRoundingWhereBranchesMeet) {
   EXPECT_EQ(device.path_to(parameters[0]->gradient.data()).above, 3 + kClasses + 1);
 }
 
+TEST(MagnitudeDevice, CountsTheRoundingsOfInterpolation) {
+  Cpu<float> cpu;
+  MagnitudeDevice device(cpu);
+  const BilinearShape shape{.planes = 1, .height = 1, .width = 2, .out_height = 1, .out_width = 4};
+  const float dy[] = {1, 2, 3, 4};
+  float dx[2] = {}, dw[2] = {}, dbias[1] = {};
+  device.bilinear_backward(shape, dy, dx);
+  EXPECT_EQ(dx[0], 1 + 0.75F * 2 + 0.25F * 3);
+  device.linear_backward_parameters({.batch = 1, .in = 2, .out = 1}, dx, dx, dw, dbias);
+  // 4 of the outputs at most, each twice at an end; and the one row is an end as well.
+  EXPECT_EQ(device.path_to(dw).above, 2 * 5 * (2 * 3));
+}
+
 TEST(MagnitudeDevice, RefusesToTrainThroughBatchNorm) {
   Cpu<float> cpu;
   MagnitudeDevice device(cpu);

@@ -137,5 +137,34 @@ void expect_pytorchs_results_of(const std::string& model) {
 
 TEST(ModelGolden, ResNet8IsPyTorchs) { expect_pytorchs_results_of("resnet8"); }
 
+TEST(ModelGolden, DeepLabIsPyTorchs) { expect_pytorchs_results_of("deeplab"); }
+
+struct Interpolated {
+  template <class T>
+  static std::pair<std::vector<T>, std::vector<T>> run(const json& c) {
+    Cpu<T> device;
+    UpsampleBilinear<T> layer(device, "up", c["size"][0], c["size"][1]);
+    Lcg lcg(c["seed"]);
+    Tensor<T> x(device, c["shape"].get<Shape>());
+    for (T& value : x.span()) value = static_cast<T>(lcg.unit());
+    const Tensor<T>& y = layer.forward(x);
+    Tensor<T> dy(device, y.shape());
+    for (T& value : dy.span()) value = static_cast<T>(lcg.unit());
+    return {copy_of(y), copy_of(layer.backward(dy, {}))};
+  }
+};
+
+TEST(UpsampleBilinear, InterpolatesAsPyTorch) {
+  const json golden = read_golden("bilinear.json");
+  ASSERT_EQ(golden["cases"].size(), 7u);
+  for (const json& c : golden["cases"]) {
+    const auto [y_float, dx_float] = Interpolated::run<float>(c);
+    const auto [y, dx] = Interpolated::run<double>(c);
+    const std::string seed = "seed " + c["seed"].dump();
+    expect_as_close_as_rounding_allows(y_float, y, c["y"], seed + ", y");
+    expect_as_close_as_rounding_allows(dx_float, dx, c["dx"], seed + ", dx");
+  }
+}
+
 }  // namespace
 }  // namespace ddproof

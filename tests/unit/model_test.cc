@@ -106,6 +106,16 @@ TEST(Models, LeaveOutTheGradientOfTheImagesUnlessAsked) {
   }
 }
 
+TEST(Models, DeepLabGivesARowForEachPixel) {
+  Cpu<float> device;
+  const auto model = make_model<float>("deeplab", {3, 9, 14}, 4, device, 1);
+  const Tensor<float> input(device, {2, 3, 9, 14});
+  EXPECT_EQ(model->forward(input).shape(), (Shape{2 * 9 * 14, 4}));
+  const std::vector<std::string> parameters = described_parameters(*model);
+  EXPECT_EQ(parameters.front(), "backbone.conv1.weight [16, 3, 3, 3]");
+  EXPECT_EQ(parameters.back(), "classifier.4.bias [4]");
+}
+
 TEST(InitialValues, AreAFunctionOfSeedNameAndIndex) {
   Cpu<float> device;
   Linear<float> alone(device, "fc2", 512, 512, 7);
@@ -228,6 +238,10 @@ TEST(Layers, RefuseInputsOfAnotherShape) {
             "pool1: input height 1, expected at least 2");
   EXPECT_EQ(forward_refusal(GlobalAveragePool<float>(device), {2, 3, 0, 4}),
             "average pool: positions 0, expected at least 1");
+  EXPECT_EQ(forward_refusal(UpsampleBilinear<float>(device, "up", 4, 4), {2, 3, 4, 0}),
+            "up: input width 0, expected at least 1");
+  EXPECT_EQ(forward_refusal(PixelRows<float>(device), {2, 3}),
+            "pixel rows: input shape [2, 3], expected [batch, batch, batch, batch]");
   EXPECT_EQ(forward_refusal(MaxPool2d<float>(device, "pool1", 2, 2), {2, 3}),
             "pool1: input shape [2, 3], expected [batch, batch, batch, batch]");
 }
@@ -240,6 +254,8 @@ TEST(Layers, RefuseSizesOutOfRange) {
             "c: stride 0, expected at least 1");
   EXPECT_EQ(refusal([&] { Conv2d<float>(device, "c", {.padding = -1}, 1); }),
             "c: padding -1, expected at least 0");
+  EXPECT_EQ(refusal([&] { UpsampleBilinear<float>(device, "up", 0, 4); }),
+            "up: height 0, expected at least 1");
   EXPECT_EQ(refusal([&] { MaxPool2d<float>(device, "pool1", 2, 0); }),
             "pool1: stride 0, expected at least 1");
 }
@@ -247,7 +263,7 @@ TEST(Layers, RefuseSizesOutOfRange) {
 TEST(Models, RefuseUnknownNamesAndSizes) {
   Cpu<float> device;
   EXPECT_EQ(refusal([&] { make_model<float>("resnet", {}, 10, device, 1); }),
-            "model: got 'resnet', expected mlp, cnn or resnet8");
+            "model: got 'resnet', expected mlp, cnn, resnet8 or deeplab");
   EXPECT_EQ(refusal([&] { make_model<float>("mlp", {}, 0, device, 1); }),
             "mlp: classes 0, expected at least 1");
   EXPECT_EQ(refusal([&] {

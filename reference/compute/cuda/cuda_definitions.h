@@ -8,6 +8,7 @@
 #include "reference/compute/cuda/batch_norm_kernels.h"
 #include "reference/compute/cuda/cuda.h"
 #include "reference/compute/cuda/element_kernels.h"
+#include "reference/compute/cuda/image_kernels.h"
 #include "reference/compute/cuda/launch.h"
 #include "reference/compute/cuda/layers.h"
 #include "reference/compute/cuda/product_kernel.h"
@@ -214,6 +215,25 @@ void Cuda<T>::batch_norm_backward_input(const BatchNormShape& s, const ChannelSt
                                         const T* x, const T* dy, const T* w, const T* mean_dy,
                                         const T* mean_dy_x, T* dx) {
   for_each(s.count(), internal::BatchNormBackwardInput<T>{s, of, x, dy, w, mean_dy, mean_dy_x, dx});
+}
+
+template <class T>
+void Cuda<T>::transpose(std::int64_t batch, std::int64_t rows, std::int64_t columns, const T* from,
+                        T* to) {
+  const internal::Transpose<T> kernel{batch, rows, columns, from, to};
+  for_each(kernel.count(), kernel);
+}
+
+template <class T>
+void Cuda<T>::bilinear_forward(const BilinearShape& s, const T* x, T* y) {
+  const internal::BilinearForward<T> kernel{s, x, y};
+  for_each(kernel.count(), kernel);
+}
+
+template <class T>
+void Cuda<T>::bilinear_backward(const BilinearShape& s, const T* dy, T* dx) {
+  const internal::BilinearBackward<T> kernel{s, dy, dx};
+  for_each(kernel.count(), kernel);
 }
 
 template <class T>
