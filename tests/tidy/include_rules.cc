@@ -66,6 +66,7 @@ const std::vector<ThirdParty>& third_parties() {
       {"gtest/", {"tests"}},
       {"gmock/", {"tests"}},
       {"benchmark/", {}},
+      {"unicode/", {"reference/text"}},
       {"png.h", {"reference/data"}},
       {"zlib.h", {"reference/data", "tests"}},
       {"xxhash.h", {"backends", "simulator", "reference", "properties", "cli", "tests"}},
