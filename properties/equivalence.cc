@@ -39,28 +39,48 @@ class Batches {
     }
   }
 
-  StepBatch of_rank(Device<float>& device, int step, int rank) const {
-    return read(device, step, rank, 1);
+  // As the rank gets it: in micro-batches.
+  std::vector<StepBatch> of_rank(Device<float>& device, int step, int rank) const {
+    const std::vector<std::int64_t> samples = samples_of(step, rank);
+    const auto all = static_cast<std::int64_t>(samples.size());
+    const std::int64_t parts = std::min(job_.micro_batches, all);
+    std::vector<StepBatch> result;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const auto begin = samples.begin() + part * all / parts;
+      const auto end = samples.begin() + (part + 1) * all / parts;
+      result.push_back(read(device, {begin, end}));
+    }
+    return result;
   }
   // The ranks' batches one after another.
   StepBatch whole(Device<float>& device, int step) const {
-    return read(device, step, 0, static_cast<int>(indices_.size()));
+    std::vector<std::int64_t> samples;
+    for (int rank = 0; rank < static_cast<int>(indices_.size()); ++rank) {
+      const std::vector<std::int64_t> more = samples_of(step, rank);
+      samples.insert(samples.end(), more.begin(), more.end());
+    }
+    return read(device, samples);
   }
 
  private:
-  StepBatch read(Device<float>& device, int step, int first_rank, int ranks) const {
+  std::vector<std::int64_t> samples_of(int step, int rank) const {
+    const std::int64_t size = job_.batch_size - (job_.uneven ? rank % job_.batch_size : 0);
+    std::vector<std::int64_t> result;
+    for (std::int64_t i = 0; i < size; ++i) {
+      result.push_back(indices_[static_cast<std::size_t>(rank)][step * job_.batch_size + i]);
+    }
+    return result;
+  }
+
+  StepBatch read(Device<float>& device, const std::vector<std::int64_t>& samples) const {
     Shape shape = job_.dataset.sample_shape();
     const auto values = static_cast<std::size_t>(element_count(shape));
-    shape.insert(shape.begin(), ranks * job_.batch_size);
+    shape.insert(shape.begin(), static_cast<std::int64_t>(samples.size()));
     StepBatch batch{Tensor<float>(device, std::move(shape)), {}};
     std::vector<float> input(static_cast<std::size_t>(batch.input.count()));
-    for (int rank = first_rank; rank < first_rank + ranks; ++rank) {
-      for (std::int64_t i = 0; i < job_.batch_size; ++i) {
-        const std::int64_t index =
-            indices_[static_cast<std::size_t>(rank)][step * job_.batch_size + i];
-        const auto to = std::span(input).subspan(batch.labels.size() * values, values);
-        job_.dataset.read(index, to, std::span(&batch.labels.emplace_back(), 1));
-      }
+    for (std::int64_t sample : samples) {
+      const auto to = std::span(input).subspan(batch.labels.size() * values, values);
+      job_.dataset.read(sample, to, std::span(&batch.labels.emplace_back(), 1));
     }
     device.copy_from_host(batch.input.data(), input.data(), batch.input.count());
     return batch;
@@ -245,8 +265,12 @@ void run_rank(const PropertyWorld& world, RankContext& rank, const TrainingJob& 
   }
   for (int step = 0; step < job.steps; ++step) {
     if (alone) alone->take_over(replica);
-    const StepBatch batch = batches.of_rank(*device, step, rank.group.rank());
-    trainer.step(batch.input, batch.labels);
+    const auto parts = batches.of_rank(*device, step, rank.group.rank());
+    const auto count = static_cast<std::int64_t>(parts.size());
+    for (std::int64_t index = 0; index < count; ++index) {
+      const StepBatch& part = parts[static_cast<std::size_t>(index)];
+      trainer.step(part.input, part.labels, {index, count});
+    }
     const auto at = static_cast<std::size_t>(step);
     digests[at][static_cast<std::size_t>(rank.group.rank())] = replica.digest();
     if (alone) results[at] = alone->step_and_compare(step, replica);

@@ -28,7 +28,10 @@ struct TrainingJob {
   const Dataset& dataset;
   std::uint64_t seed = 0;       // of the sampler
   std::int64_t batch_size = 1;  // per rank
-  int steps = 1;                // at most as many as an epoch has
+  // Rank r takes r mod batch_size samples fewer. For Averaging::kSamples.
+  bool uneven = false;
+  std::int64_t micro_batches = 1;  // at most so many, as equal as they can be
+  int steps = 1;                   // at most as many as an epoch has
   SgdOptions sgd;
   DdpOptions ddp;
 };

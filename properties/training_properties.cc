@@ -109,9 +109,9 @@ const char* name_of(TrainingCase::Model model) {
 std::string show(const TrainingCase& c) {
   return fmt::format(
       "world_size={} batch_size={} steps={} model={} gradients=2^{} momentum={} weight_decay={} "
-      "nesterov={} small_buckets={} seed={}",
+      "nesterov={} small_buckets={} uneven={} seed={}",
       c.world_size, c.batch_size, c.steps, name_of(c.model), c.scale_exponent, c.momentum,
-      c.weight_decay, c.nesterov, c.small_buckets, c.seed);
+      c.weight_decay, c.nesterov, c.small_buckets, c.uneven, c.seed);
 }
 
 std::vector<std::string> classes_of(const TrainingCase& c, const PropertyWorld& world) {
@@ -125,6 +125,7 @@ std::vector<std::string> classes_of(const TrainingCase& c, const PropertyWorld& 
   add(c.scale_exponent != 0, "scaled gradients");
   add(c.momentum, "momentum");
   add(c.weight_decay, "weight decay");
+  add(c.uneven && c.world_size > 1 && c.batch_size > 1, "uneven");
   add(c.model == TrainingCase::Model::kWide && c.steps > 1, "several buckets");
   return classes;
 }
@@ -137,7 +138,7 @@ rc::Gen<TrainingCase> training_cases(const PropertyWorld& world) {
   const auto flag = rc::gen::arbitrary<bool>();
   const auto parts =
       rc::gen::tuple(world_sizes(world), rc::gen::inRange(1, 7), rc::gen::inRange(1, 4), model,
-                     scale, flag, flag, flag, flag, rc::gen::arbitrary<std::uint32_t>());
+                     scale, flag, flag, flag, flag, flag, rc::gen::arbitrary<std::uint32_t>());
   return rc::gen::map(parts, [](const auto& drawn) {
     constexpr Model kModels[] = {Model::kMlp, Model::kMlp, Model::kMlp, Model::kMlp, Model::kMlp,
                                  Model::kCnn, Model::kCnn, Model::kCnn, Model::kWide};
@@ -151,7 +152,8 @@ rc::Gen<TrainingCase> training_cases(const PropertyWorld& world) {
                         std::get<6>(drawn),
                         std::get<7>(drawn),
                         std::get<8>(drawn),
-                        std::get<9>(drawn)};
+                        std::get<9>(drawn),
+                        std::get<10>(drawn)};
   });
 }
 
@@ -163,9 +165,12 @@ std::vector<StepComparison> run_training_case(const PropertyWorld& world, const 
                         .dataset = dataset,
                         .seed = c.seed,
                         .batch_size = c.batch_size,
+                        .uneven = c.uneven,
+                        .micro_batches = c.uneven ? 3 : 1,
                         .steps = c.steps,
                         .sgd = make_case_options(c),
-                        .ddp = {.bucket_cap_bytes = c.small_buckets ? 1024 : kDefaultBucketBytes}};
+                        .ddp = {.bucket_cap_bytes = c.small_buckets ? 1024 : kDefaultBucketBytes,
+                                .averaging = c.uneven ? Averaging::kSamples : Averaging::kWorld}};
   return compare_with_one_device(world, c.world_size, job);
 }
 

@@ -23,6 +23,7 @@ struct TrainingCase {
   bool weight_decay = false;
   bool nesterov = false;       // only with momentum
   bool small_buckets = false;  // a cap of 1 KiB
+  bool uneven = false;         // shares of different size, in micro-batches; a mean over samples
   std::uint64_t seed = 0;
 };
 

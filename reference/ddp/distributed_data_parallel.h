@@ -78,7 +78,7 @@ class DistributedDataParallel : public Module<T> {
   void join(const JoinOptions& options, const std::function<void()>& body);
 
   // Reduces buckets by `hook` instead of an all-reduce. Throws ConfigError when there is one
-  // already, after the first backward, and with Averaging::kSamples. The same on all ranks.
+  // already, after the first backward, and with another averaging than kWorld. The same on all ranks.
   void register_comm_hook(std::unique_ptr<CommHook<T>> hook);
 
   void set_training(bool training) override {
@@ -298,7 +298,7 @@ void DistributedDataParallel<T>::register_comm_hook(std::unique_ptr<CommHook<T>>
   };
   if (hook_) refuse("has the hook " + hook_->name() + " already; one wrapper takes one hook");
   if (iterations_ > 0) refuse("register the hook " + hook->name() + " before the first backward");
-  if (options_.averaging == Averaging::kSamples) {
+  if (options_.averaging != Averaging::kWorld) {
     refuse("the hook " + hook->name() + " averages by itself; leave Averaging::kWorld");
   }
   hook_ = std::move(hook);

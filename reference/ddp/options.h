@@ -21,7 +21,12 @@ enum class Averaging : std::uint8_t {
   // which count_samples() was told. For gradients that are sums over samples: then uneven batches
   // and accumulation over several of them give the mean over all samples.
   kSamples,
+  // Summed: the gradient of a loss that is a sum over all samples of all ranks.
+  kSum,
 };
+
+// "world", "samples", "sum".
+const char* to_string(Averaging averaging);
 
 struct DdpOptions {
   // A bucket closes when it has reached this size; the first one at 1 MiB.

@@ -1,10 +1,16 @@
-// One training step, the same on one device and on every rank of a group.
+// One update of a model, the same on one device and on every rank of a group.
 //
 //   Trainer<float> trainer(model, optimizer, &group, {});
 //   MetricSums local = trainer.step(batch.input, batch.labels);
 //
-// Without a group the model is trained as it is: the single device that N ranks must equal.
-// Threads: one task at a time.
+// An update may be made of several micro-batches, whose gradients add up on each rank before they
+// are reduced. Without a group the model is trained as it is: the single device that N ranks must
+// equal.
+//
+// What an update's gradient is the mean of: with Averaging::kWorld of the means of micro-batches
+// and ranks, each counting alike, as PyTorch's users have it when they divide the loss by the
+// number of micro-batches; with kSamples of all samples, wherever they were; kSum adds all samples'
+// up. Threads: one task at a time.
 #pragma once
 
 #include <memory>
@@ -28,23 +34,37 @@ class Trainer {
   // `clip`: what gradients are clipped to before each update.
   Trainer(Module<T>& model, Optimizer<T>& optimizer, ProcessGroup* group, const DdpOptions& options,
           std::optional<ClipOptions> clip = std::nullopt)
-      : model_(model), optimizer_(optimizer), clip_(clip) {
+      : model_(model), optimizer_(optimizer), averaging_(options.averaging), clip_(clip) {
     if (group != nullptr) {
       ddp_ = std::make_unique<DistributedDataParallel<T>>(model, *group, options);
     }
   }
 
-  // Forward, loss (mean over this rank's samples), backward, update. A collective call with a
-  // group. Returns this rank's sums, for which it waits when all is queued. Errors: those of the
-  // model, the loss, the wrapper, clipping and the optimizer.
-  MetricSums step(const Tensor<T>& input, std::span<const std::int64_t> labels) {
+  // Micro-batch number `index` of `count` that make one update.
+  struct Part {
+    std::int64_t index = 0;
+    std::int64_t count = 1;
+  };
+
+  // Forward, loss, backward; with the last part of an update, the reduction and the optimizer's
+  // step. Then a collective call with a group. Returns this rank's sums, for which it waits when
+  // all is queued. Requires: the parts of an update in order. Errors: those of the model, the loss,
+  // the wrapper, clipping and the optimizer.
+  MetricSums step(const Tensor<T>& input, std::span<const std::int64_t> labels, Part part = {}) {
+    const bool is_last = part.index + 1 == part.count;
+    if (part.index == 0) {
+      zero_grad(model_);
+      samples_ = 0;
+    }
+    std::optional<typename DistributedDataParallel<T>::NoSync> accumulating;
+    if (ddp_ && !is_last) accumulating.emplace(*ddp_);
     Module<T>& module = ddp_ ? static_cast<Module<T>&>(*ddp_) : model_;
-    zero_grad(model_);
     const Tensor<T>& logits = module.forward(input);
     loss_.forward(logits, labels);
-    module.backward(loss_.backward(), {});
-    if (clip_) gradient_norm_ = clip_grad_norm(model_.parameters(), *clip_);
-    optimizer_.step();
+    samples_ += loss_.counted();
+    if (ddp_) ddp_->count_samples(loss_.counted());
+    module.backward(loss_.backward(loss_scale(part)), {});
+    if (is_last) update();
     return metric_sums(loss_, logits, labels);
   }
 
@@ -55,8 +75,30 @@ class Trainer {
   const DistributedDataParallel<T>* ddp() const { return ddp_.get(); }
 
  private:
+  // The loss is a mean over its samples: times their number, it is a sum.
+  double loss_scale(const Part& part) const {
+    if (averaging_ == Averaging::kWorld) return 1.0 / static_cast<double>(part.count);
+    return static_cast<double>(loss_.counted());
+  }
+
+  void update() {
+    if (!ddp_ && averaging_ == Averaging::kSamples) divide_by_samples();
+    if (clip_) gradient_norm_ = clip_grad_norm(model_.parameters(), *clip_);
+    optimizer_.step();
+  }
+
+  void divide_by_samples() {
+    for (Parameter<T>* parameter : optimizer_.parameters()) {
+      Tensor<T>& sum = parameter->gradient;
+      if (samples_ == 0) continue;  // it is zero
+      sum.device().scaled_copy(sum.data(), sum.data(), reciprocal_of<T>(samples_), sum.count());
+    }
+  }
+
   Module<T>& model_;
   Optimizer<T>& optimizer_;
+  const Averaging averaging_;
+  std::int64_t samples_ = 0;  // of this update, on this rank
   std::optional<ClipOptions> clip_;
   double gradient_norm_ = 0;
   std::unique_ptr<DistributedDataParallel<T>> ddp_;

@@ -144,6 +144,18 @@ TEST(AveragingOverSamples, WeighsEverySampleAlike) {
   EXPECT_EQ(mean_over_samples({{{1, 1}, {1, 1}, {2, 2}}, {{4, 4}}}), 1.0F);  // uneven accumulation
 }
 
+TEST(AveragingBySum, OnlyAdds) {
+  run_ranks(3, [](RankContext& rank) {
+    ScriptedModule module(2, 1);
+    module.gradient = [&](std::size_t) { return static_cast<float>(1 + rank.group.rank()); };
+    DistributedDataParallel<float> ddp(module, rank.group, {.averaging = Averaging::kSum});
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      step(ddp);
+      EXPECT_EQ(module.gradient_of(0), 6.0F);
+    }
+  });
+}
+
 TEST(AveragingOverSamples, NobodyHasSamples) {
   EXPECT_EQ(mean_over_samples({{{0, 0}}, {{0, 0}}}), 0.0F);
 }
