@@ -38,6 +38,7 @@ struct TrainCommand {
   DeviceFlags device;
   std::int64_t global_batch_size = 0;  // 0: the batch size is per rank
   double bucket_cap_mb = 25;
+  std::string averaging = "world";
   double timeout_seconds = 1800;  // PyTorch's
   std::string metrics;
   bool json = false;
@@ -71,6 +72,12 @@ void declare_run_flags(Arguments& arguments, TrainCommand& command) {
   arguments.number("--batch-size", train.batch_size, 1, kMany, "samples per rank and step");
   arguments.number("--global-batch-size", command.global_batch_size, 1, kMany,
                    "samples per step over all ranks, instead of --batch-size");
+  arguments.number("--accumulate", train.accumulate, 1, kMany,
+                   "batches whose gradients make one update");
+  arguments.choice("--averaging", command.averaging, {"world", "samples"},
+                   "mean over ranks, as PyTorch, or over all samples, also of uneven batches");
+  arguments.choice("--comm-hook", train.comm_hook, {"allreduce", "fp16", "bf16"},
+                   "how gradients travel");
   arguments.number("--max-steps", train.max_steps, 0, kMany, "stop after this many; 0: no limit");
   arguments.flag("--eval", train.evaluate, "evaluate on the test set at the end");
   arguments.text("--checkpoint-dir", train.checkpoint_directory, "write checkpoints here");
@@ -98,6 +105,8 @@ std::optional<TrainCommand> parse(CommandContext& context) {
   }
   if (command.data.directory.empty())
     throw ConfigError("--data is missing: the directory of the data set");
+  command.train.averaging =
+      command.averaging == "samples" ? Averaging::kSamples : Averaging::kWorld;
   command.train.bucket_cap_bytes = static_cast<std::int64_t>(command.bucket_cap_mb * 0x1p20);
   return command;
 }

@@ -16,6 +16,7 @@
 #include "reference/data/data_loader.h"
 #include "reference/ddp/agreement.h"
 #include "reference/ddp/coalesced_broadcast.h"
+#include "reference/ddp/hooks/compression_hook.h"
 #include "reference/model/models.h"
 #include "reference/train/evaluate.h"
 #include "reference/train/sampler_agreement.h"
@@ -61,6 +62,9 @@ std::vector<Setting> settings(const TrainOptions& options, const TrainData& data
                            {"sync batch norm", text(options.sync_batch_norm)},
                            {"epochs", text(options.epochs)},
                            {"batch size", text(options.batch_size)},
+                           {"accumulate", text(options.accumulate)},
+                           {"averaging", to_string(options.averaging)},
+                           {"comm hook", options.comm_hook},
                            {"max steps", text(options.max_steps)},
                            {"seed", text(options.seed)},
                            {"bucket cap in bytes", text(options.bucket_cap_bytes)},
@@ -113,8 +117,10 @@ class TrainingRun {
     }
     trainer_.emplace(*model_, *optimizer_, group_,
                      DdpOptions{.bucket_cap_bytes = options_.bucket_cap_bytes,
-                                .gradient_order = progress_.gradient_order},
+                                .gradient_order = progress_.gradient_order,
+                                .averaging = options_.averaging},
                      clip_options());
+    register_comm_hook();
     begin_ = runtime_.now();
     while (is_work_left()) run_epoch();
     summary_.elapsed = runtime_.now() - begin_;
@@ -128,6 +134,14 @@ class TrainingRun {
 
   bool reached_max_steps() const {
     return options_.max_steps > 0 && progress_.step >= options_.max_steps;
+  }
+
+  void register_comm_hook() {
+    if (options_.comm_hook == "fp16") {
+      trainer_->ddp()->register_comm_hook(std::make_unique<Float16Compression>());
+    } else if (options_.comm_hook == "bf16") {
+      trainer_->ddp()->register_comm_hook(std::make_unique<BFloat16Compression>());
+    }
   }
 
   void refuse_to_overwrite() const {
@@ -165,11 +179,12 @@ class TrainingRun {
     if (group_ != nullptr) require_same_sampler(*group_, sampler_);
     DataLoader<float> loader(runtime_, device_, data_.train, sampler_.indices(progress_.position),
                              {.batch_size = options_.batch_size, .transform = transform()});
-    steps_of_run_ = last_step(loader.batch_count());
-    while (!reached_max_steps()) {
-      const Batch<float>* batch = loader.next();
-      if (batch == nullptr) break;
-      step(*batch);
+    std::int64_t batches = loader.batch_count();
+    steps_of_run_ = last_step(batches);
+    while (batches > 0 && !reached_max_steps()) {
+      const std::int64_t parts = std::min(options_.accumulate, batches);
+      update(loader, parts);
+      batches -= parts;
     }
     if (progress_.position == 0 && options_.checkpoint_every == 0) save();
   }
@@ -180,14 +195,26 @@ class TrainingRun {
                                 progress_.epoch);
   }
 
-  void step(const Batch<float>& batch) {
+  // Requires: the loader has so many batches.
+  void update(DataLoader<float>& loader, std::int64_t parts) {
     optimizer_->set_learning_rate(learning_rate_at(options_.lr_schedule, base_lr_, progress_.step));
-    const MetricSums mine = trainer_->step(batch.input, batch.labels);
+    MetricSums mine;
+    std::int64_t samples = 0;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const Batch<float>& batch = *loader.next();
+      mine += trainer_->step(batch.input, batch.labels, {part, parts});
+      samples += batch.size();
+    }
+    finish_step(mine, samples * world_size());
+  }
+
+  // `samples`: that all ranks together have drawn for it.
+  void finish_step(const MetricSums& mine, std::int64_t samples) {
     const MetricSums metrics = group_ != nullptr ? sum_over_ranks(*group_, mine) : mine;
     if (!std::isfinite(metrics.loss_sum)) refuse_loss(mine, metrics);
     if (!std::isfinite(trainer_->gradient_norm())) refuse_gradients();
     const std::int64_t epoch = progress_.epoch;
-    advance(batch.size() * world_size());
+    advance(samples);
     summary_.samples += metrics.samples;
     summary_.last_step = metrics;
     if (observer_ != nullptr) {
@@ -240,10 +267,13 @@ class TrainingRun {
 
   // The number of this run's last step, when this epoch still has `batches`.
   std::int64_t last_step(std::int64_t batches) const {
+    const auto updates = [&](std::int64_t of_batches) {
+      return (of_batches + options_.accumulate - 1) / options_.accumulate;
+    };
     const std::int64_t per_epoch =
-        (sampler_.size() + options_.batch_size - 1) / options_.batch_size;
+        updates((sampler_.size() + options_.batch_size - 1) / options_.batch_size);
     const std::int64_t all =
-        progress_.step + batches + (options_.epochs - progress_.epoch - 1) * per_epoch;
+        progress_.step + updates(batches) + (options_.epochs - progress_.epoch - 1) * per_epoch;
     return options_.max_steps > 0 ? std::min(all, options_.max_steps) : all;
   }
 
@@ -334,6 +364,13 @@ void validate(const TrainOptions& options) {
   const auto refuse = [](const std::string& text) { throw ConfigError(text); };
   if (options.epochs < 1) refuse("--epochs is " + std::to_string(options.epochs) + ", at least 1");
   if (options.max_steps < 0) refuse("--max-steps is negative; 0 means no limit");
+  if (options.accumulate < 1) {
+    refuse("--accumulate is " + std::to_string(options.accumulate) + ", at least 1");
+  }
+  if (options.comm_hook != "allreduce" && options.comm_hook != "fp16" &&
+      options.comm_hook != "bf16") {
+    refuse("--comm-hook is " + options.comm_hook + ", expected allreduce, fp16 or bf16");
+  }
   if (options.checkpoint_every < 0) refuse("--checkpoint-every is negative; 0 means each epoch");
   if (options.checkpoint_directory.empty()) {
     if (options.resume) refuse("--resume needs --checkpoint-dir");
@@ -352,6 +389,10 @@ TrainSummary train(const TrainOptions& options, const TrainData& data, ProcessGr
                    Runtime& runtime, TrainObserver* observer, Device<float>* device) {
   validate(options);
   check_data(options, data);
+  if (group == nullptr && options.comm_hook != "allreduce") {
+    throw ConfigError("--comm-hook " + options.comm_hook +
+                      " is for several ranks, and there is one");
+  }
   return TrainingRun(options, data, group, runtime, observer, device).run();
 }
 

@@ -15,7 +15,7 @@
 #include "backends/api/runtime.h"
 #include "reference/compute/device.h"
 #include "reference/data/dataset.h"
-#include "reference/ddp/buckets.h"
+#include "reference/ddp/options.h"
 #include "reference/optim/adam.h"
 #include "reference/optim/lr_schedule.h"
 #include "reference/optim/sgd.h"
@@ -28,6 +28,11 @@ struct TrainOptions {
   bool sync_batch_norm = false;  // ranks share the statistics of batch norm
   std::int64_t epochs = 1;
   std::int64_t batch_size = 64;  // of each rank
+  // Batches that make one update; at the end of an epoch, as many as are left.
+  std::int64_t accumulate = 1;
+  Averaging averaging = Averaging::kWorld;  // see trainer.h
+  // How gradients travel: "allreduce", or in 16 bits "fp16" or "bf16". For several ranks.
+  std::string comm_hook = "allreduce";
   SgdOptions sgd;
   std::optional<AdamOptions> adam;  // instead of SGD
   LrSchedule lr_schedule;           // of the optimizer's rate, one step per update

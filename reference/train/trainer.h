@@ -72,7 +72,7 @@ class Trainer {
   double gradient_norm() const { return gradient_norm_; }
 
   // Null without a group.
-  const DistributedDataParallel<T>* ddp() const { return ddp_.get(); }
+  DistributedDataParallel<T>* ddp() { return ddp_.get(); }
 
  private:
   // The loss is a mean over its samples: times their number, it is a sum.

@@ -111,6 +111,19 @@ TEST(Backward, NeedsAForwardOfItsOwn) {
             said_by_all(1, "DistributedDataParallel: backward without a forward of its own"));
 }
 
+TEST(Backward, BelongsToTheLastOfSeveralForwards) {
+  run_ranks(2, [](RankContext& rank) {
+    ScriptedModule module(1, 1);
+    module.gradient = [&](std::size_t) { return by_rank(rank, 1, 3); };
+    DistributedDataParallel<float> ddp(module, rank.group, {.find_unused_parameters = true});
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      ddp.forward({});  // its output is ignored
+      step(ddp);
+      EXPECT_EQ(module.gradient_of(0), 2.0F);
+    }
+  });
+}
+
 // One update: each rank's micro-batches as (sum of gradients, samples). What the gradient becomes.
 float mean_over_samples(const std::vector<std::vector<std::pair<float, std::int64_t>>>& batches) {
   float result = 0;

@@ -89,6 +89,42 @@ class TakeTheLast final : public CommHook<float> {
   WorkPtr work_;
 };
 
+// What a hook is told of each bucket of a step, in order.
+class Notes final : public CommHook<float> {
+ public:
+  explicit Notes(std::vector<std::string>& notes) : notes_(notes) {}
+  std::string name() const override { return "notes"; }
+  void start(const GradientBucket<float>& bucket, ProcessGroup&) override { note("start", bucket); }
+  void finish(const GradientBucket<float>& bucket, ProcessGroup&) override {
+    note("finish", bucket);
+  }
+
+ private:
+  void note(const std::string& what, const GradientBucket<float>& bucket) {
+    notes_.push_back(what + " " + std::to_string(bucket.index) + ":");
+    for (const Parameter<float>* parameter : bucket.parameters) {
+      notes_.back() += " " + parameter->name;
+    }
+    if (bucket.is_last) notes_.back() += ", last";
+  }
+  std::vector<std::string>& notes_;
+};
+
+TEST(CommHooks, GetTheBucketsInOrderAndKnowTheLast) {
+  run_ranks(2, [](RankContext& rank) {
+    std::vector<std::string> notes;
+    ScriptedModule module(8, 65536);
+    Ddp ddp(module, rank.group, {});
+    ddp.register_comm_hook(std::make_unique<Notes>(notes));
+    step(ddp);
+    notes.clear();
+    step(ddp);
+    EXPECT_EQ(notes,
+              (std::vector<std::string>{"start 0: p7 p6 p5 p4", "start 1: p3 p2 p1 p0, last",
+                                        "finish 0: p7 p6 p5 p4", "finish 1: p3 p2 p1 p0, last"}));
+  });
+}
+
 class LeaveAlone final : public CommHook<float> {
  public:
   std::string name() const override { return "noop"; }
