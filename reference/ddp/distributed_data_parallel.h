@@ -77,8 +77,8 @@ class DistributedDataParallel : public Module<T> {
   // Throws what `body` throws; ConfigError on all ranks as JoinOptions says.
   void join(const JoinOptions& options, const std::function<void()>& body);
 
-  // Reduces buckets by `hook` instead of an all-reduce. Throws ConfigError when there is one
-  // already, after the first backward, and with another averaging than kWorld. The same on all ranks.
+  // Reduces buckets by `hook` instead of an all-reduce. The same on all ranks. Throws ConfigError
+  // when there is one already, after the first backward, and with another averaging than kWorld.
   void register_comm_hook(std::unique_ptr<CommHook<T>> hook);
 
   void set_training(bool training) override {

@@ -18,4 +18,8 @@ nlohmann::json answer_randperm(const nlohmann::json& question);
 // {"tensors": [{"elements", "dtype", "sparse"}], "limits", "order"} to {"buckets", "limits"}.
 nlohmann::json answer_buckets(const nlohmann::json& question);
 
+// A script of data_parallel.py to what each rank saw: {"steps": [{"gradients", "values", "mean"}],
+// "values"}.
+nlohmann::json answer_data_parallel(const nlohmann::json& script);
+
 }  // namespace ddproof::peer

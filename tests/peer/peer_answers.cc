@@ -14,8 +14,10 @@ using nlohmann::json;
 using Answer = json (*)(const json&);
 
 int answer_all() {
-  const std::map<std::string, Answer> calls{
-      {"buckets", answer_buckets}, {"randperm", answer_randperm}, {"sampler", answer_sampler}};
+  const std::map<std::string, Answer> calls{{"buckets", answer_buckets},
+                                            {"data_parallel", answer_data_parallel},
+                                            {"randperm", answer_randperm},
+                                            {"sampler", answer_sampler}};
   std::string line;
   while (std::getline(std::cin, line)) {
     try {
