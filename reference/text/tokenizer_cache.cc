@@ -25,16 +25,6 @@ void put(FileSystem& files, const std::string& directory, const std::string& pat
 
 }  // namespace
 
-Fetch fetch_file(FileSystem& files) {
-  return [&files](const std::string& url) {
-    constexpr std::string_view kScheme = "file://";
-    if (!url.starts_with(kScheme)) {
-      throw ConfigError(fmt::format("tokenizer source \"{}\": expected file://PATH", url));
-    }
-    return read_file(files, url.substr(kScheme.size()));
-  };
-}
-
 WordPiece load_wordpiece(const GuardContext& context, GuardScope scope, FileSystem& files,
                          const TokenizerSource& source, const Fetch& fetch, CallSite site) {
   const std::string path = source.cache_dir + "/vocab.txt";

@@ -2,28 +2,20 @@
 //
 //   WordPiece tokenizer = load_wordpiece(context, GuardScope::kNode, runtime.files(),
 //                                        {.url = "file:///data/vocab.txt", .cache_dir = "cache"},
-//                                        fetch_file(runtime.files()));
+//                                        fetch_url(runtime.files()));
 //
 // The main process of each scope (main_process_first) fetches and checks the vocabulary unless it
 // is in the cache, and puts it there in one step; then every rank builds its tokenizer from the
 // cache. Threads: as the group's.
 #pragma once
 
-#include <cstddef>
-#include <functional>
 #include <string>
-#include <vector>
 
 #include "reference/launch/main_process_first.h"
+#include "reference/text/fetch.h"
 #include "reference/text/wordpiece.h"
 
 namespace ddproof {
-
-// What a URL holds. Throws DataError when it is not to be had, ConfigError when it is no such URL.
-using Fetch = std::function<std::vector<std::byte>(const std::string& url)>;
-
-// Of file://PATH. Requires: `files` outlives it.
-Fetch fetch_file(FileSystem& files);
 
 struct TokenizerSource {
   std::string url;        // of a vocab.txt

@@ -54,7 +54,7 @@ class Cluster {
       const Fetch fetch = [&](const std::string& url) {
         ++fetches;
         context.runtime.sleep_for(std::chrono::seconds(1));  // others could fetch meanwhile
-        return fetch_file(disk)(url);
+        return fetch_url(disk)(url);
       };
       try {
         const WordPiece tokenizer =
@@ -133,19 +133,9 @@ TEST(TokenizerCache, AFullDiskIsNoHalfVocabulary) {
 TEST(TokenizerCache, WithoutAGroupThisProcessFetches) {
   MemoryFiles files;
   files.put("/source/vocab.txt", bytes_of("[UNK]\na\n"));
-  const WordPiece tokenizer = load_wordpiece(
-      {}, GuardScope::kNode, files, {.url = kUrl, .cache_dir = "cache"}, fetch_file(files));
+  const WordPiece tokenizer = load_wordpiece({}, GuardScope::kNode, files,
+                                             {.url = kUrl, .cache_dir = "cache"}, fetch_url(files));
   EXPECT_EQ(tokenizer.size(), 2);
-}
-
-TEST(TokenizerCache, AnotherSchemeIsRefused) {
-  MemoryFiles files;
-  try {
-    fetch_file(files)("ftp://host/vocab.txt");
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(), "tokenizer source \"ftp://host/vocab.txt\": expected file://PATH");
-  }
 }
 
 }  // namespace
