@@ -6,7 +6,7 @@
 
 #include "backends/api/files.h"
 #include "cli/arguments.h"
-#include "reference/data/memory_dataset.h"
+#include "reference/data/dataset.h"
 
 namespace ddproof {
 
@@ -19,7 +19,7 @@ struct DatasetFlags {
 void declare_dataset_flags(Arguments& arguments, DatasetFlags& flags);
 
 // Throws DataError naming file, offset and expectation.
-std::unique_ptr<ImageDataset> read_dataset(const DatasetFlags& flags, FileSystem& files,
-                                           Split split);
+// Requires: `files` outlives the data set.
+std::unique_ptr<Dataset> read_dataset(const DatasetFlags& flags, FileSystem& files, Split split);
 
 }  // namespace ddproof

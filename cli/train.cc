@@ -49,7 +49,7 @@ struct TrainCommand {
 
 void declare_model_flags(Arguments& arguments, TrainCommand& command) {
   TrainOptions& train = command.train;
-  arguments.choice("--model", train.model, {"mlp", "cnn", "resnet8"}, "what to train");
+  arguments.choice("--model", train.model, {"mlp", "cnn", "resnet8", "deeplab"}, "what to train");
   arguments.flag("--sync-batch-norm", train.sync_batch_norm,
                  "batch norm over the batches of all ranks");
   declare_optimizer_flags(arguments, command.optimizer, train);
@@ -379,8 +379,8 @@ class TrainProgram {
   CommandContext& context_;
   LaunchEnvironment environment_;
   WatchedBackend backend_;
-  std::unique_ptr<ImageDataset> train_set_;
-  std::unique_ptr<ImageDataset> test_set_;
+  std::unique_ptr<Dataset> train_set_;
+  std::unique_ptr<Dataset> test_set_;
 };
 
 }  // namespace

@@ -157,6 +157,10 @@ PropertyWorld property_world(const VerifyFlags& flags, Backend& backend) {
 bool verify_training(const VerifyFlags& flags, WatchedBackend& backend, CommandContext& context) {
   const PropertyWorld world = property_world(flags, backend);
   const auto dataset = read_dataset(flags.training.data, context.runtime.files(), Split::kTrain);
+  if (!dataset->label_shape().empty()) {
+    throw ConfigError("verify compares models that give a class to each sample; " +
+                      flags.training.data.directory + " has a label for each pixel");
+  }
   const Shape& shape = dataset->sample_shape();
   const TrainingJob job{.make_model =
                             [&](Device<float>& device) {

@@ -25,7 +25,7 @@ MetricSums evaluate_share(Module<float>& model, Device<float>& device, const Dat
   MetricSums sums;
   if (indices.size() == 0) return sums;  // more ranks than samples
   const InEvaluation switched(model);
-  SoftmaxCrossEntropy<float> loss;
+  SoftmaxCrossEntropy<float> loss({.ignore_index = dataset.ignored_label()});
   DataLoader<float> loader(runtime, device, dataset, std::move(indices),
                            {.batch_size = batch_size});
   while (const Batch<float>* batch = loader.next()) {

@@ -34,13 +34,27 @@ ImageShape image_shape(const Dataset& dataset) {
   return {shape[0], shape[1], shape[2]};
 }
 
+// deeplab gives each pixel a class, the others each sample.
+void check_labels(const TrainOptions& options, const Dataset& dataset) {
+  const Shape& image = dataset.sample_shape();
+  const bool by_pixel = options.model == "deeplab";
+  if (dataset.label_shape() == (by_pixel ? Shape{image.begin() + 1, image.end()} : Shape{})) return;
+  throw ConfigError(fmt::format(
+      "the model {} gives a class to each {}, the data set has labels of shape {} for a sample of "
+      "shape {}",
+      options.model, by_pixel ? "pixel" : "sample", to_string(dataset.label_shape()),
+      to_string(image)));
+}
+
 void check_data(const TrainOptions& options, const TrainData& data) {
   if (data.train.size() == 0) throw ConfigError("the training set has no samples");
   if (options.augment && !data.train.label_shape().empty()) {
     throw ConfigError("augmentation would move pixels and leave their labels where they were");
   }
+  check_labels(options, data.train);
   if (!options.evaluate) return;
   if (data.test == nullptr) throw ConfigError("evaluation needs a test set");
+  check_labels(options, *data.test);
   if (data.test->size() == 0) throw ConfigError("the test set has no samples");
   if (data.test->sample_shape() != data.train.sample_shape()) {
     throw ConfigError("the test set's samples have shape " + to_string(data.test->sample_shape()) +
@@ -119,7 +133,7 @@ class TrainingRun {
                      DdpOptions{.bucket_cap_bytes = options_.bucket_cap_bytes,
                                 .gradient_order = progress_.gradient_order,
                                 .averaging = options_.averaging},
-                     clip_options());
+                     clip_options(), data_.train.ignored_label());
     register_comm_hook();
     begin_ = runtime_.now();
     while (is_work_left()) run_epoch();

@@ -31,10 +31,16 @@ class Trainer {
  public:
   // With a group, a collective call: see DistributedDataParallel. Requires: everything outlives
   // this; `optimizer` updates the parameters of `model`.
-  // `clip`: what gradients are clipped to before each update.
+  // `clip`: what gradients are clipped to before each update. Rows with `ignored_label` count for
+  // nothing.
   Trainer(Module<T>& model, Optimizer<T>& optimizer, ProcessGroup* group, const DdpOptions& options,
-          std::optional<ClipOptions> clip = std::nullopt)
-      : model_(model), optimizer_(optimizer), averaging_(options.averaging), clip_(clip) {
+          std::optional<ClipOptions> clip = std::nullopt,
+          std::int64_t ignored_label = CrossEntropyOptions{}.ignore_index)
+      : model_(model),
+        optimizer_(optimizer),
+        averaging_(options.averaging),
+        clip_(clip),
+        loss_({.ignore_index = ignored_label}) {
     if (group != nullptr) {
       ddp_ = std::make_unique<DistributedDataParallel<T>>(model, *group, options);
     }
