@@ -39,6 +39,8 @@ struct TrainCommand {
   std::int64_t global_batch_size = 0;  // 0: the batch size is per rank
   double bucket_cap_mb = 25;
   std::string averaging = "world";
+  int local_rank = 0;
+  bool local_rank_given = false;
   double timeout_seconds = 1800;  // PyTorch's
   std::string metrics;
   bool json = false;
@@ -69,7 +71,12 @@ void declare_run_flags(Arguments& arguments, TrainCommand& command) {
   arguments.flag("--augment", train.augment,
                  "crop (padding 4) and mirror training images at random, the same on any rank");
   arguments.number("--epochs", train.epochs, 1, kMany, "passes over the training set");
-  arguments.number("--batch-size", train.batch_size, 1, kMany, "samples per rank and step");
+  arguments.number("--start-epoch", train.start_epoch, 0, kMany,
+                   "number of the first pass, when no checkpoint says it");
+  arguments.number("-j,--workers", train.prefetch, 0, 1024, "batches read ahead");
+  arguments.number("--local-rank", command.local_rank, -1, kWorldSizeMax,
+                   "as old launchers pass it; LOCAL_RANK must say the same");
+  arguments.number("-b,--batch-size", train.batch_size, 1, kMany, "samples per rank and step");
   arguments.number("--global-batch-size", command.global_batch_size, 1, kMany,
                    "samples per step over all ranks, instead of --batch-size");
   arguments.number("--accumulate", train.accumulate, 1, kMany,
@@ -100,6 +107,7 @@ std::optional<TrainCommand> parse(CommandContext& context) {
   if (!arguments.parse(context.arguments, context.out)) return std::nullopt;
   apply_optimizer_flags(arguments, command.optimizer, command.train);
   command.world_size_given = arguments.given("--world-size");
+  command.local_rank_given = arguments.given("--local-rank");
   if (arguments.given("--batch-size") && arguments.given("--global-batch-size")) {
     throw ConfigError("--batch-size and --global-batch-size exclude each other");
   }
@@ -257,6 +265,7 @@ class TrainProgram {
   std::optional<Outcome> run() {
     validate(command_.train);
     const int world_size = decide_world_size(backend_);
+    require_local_rank();
     if (launched(backend_)) require_our_store(environment_);
     if (is_alone(backend_, world_size)) require_no_flight_recorder();
     require_device_fits(command_.device, backend_, !is_alone(backend_, world_size));
@@ -286,6 +295,16 @@ class TrainProgram {
   void keep_files() { backend_.keep(); }
 
  private:
+  // The flag that old launchers add says what their variables say.
+  void require_local_rank() const {
+    if (!command_.local_rank_given || command_.local_rank == environment_.local_rank) return;
+    if (!environment_.distributed && command_.local_rank <= 0) return;
+    throw ConfigError(fmt::format(
+        "--local-rank is {}, LOCAL_RANK is {}; let `ddproof run` or torchrun start the ranks",
+        command_.local_rank,
+        environment_.distributed ? std::to_string(environment_.local_rank) : "not set"));
+  }
+
   // One rank that makes no calls at all.
   bool is_alone(const Backend& backend, int world_size) const {
     return world_size == 1 && !launched(backend) && !backend.capabilities().virtual_time;

@@ -75,6 +75,7 @@ std::vector<Setting> settings(const TrainOptions& options, const TrainData& data
   std::vector<Setting> all{{"model", options.model},
                            {"sync batch norm", text(options.sync_batch_norm)},
                            {"epochs", text(options.epochs)},
+                           {"start epoch", text(options.start_epoch)},
                            {"batch size", text(options.batch_size)},
                            {"accumulate", text(options.accumulate)},
                            {"averaging", to_string(options.averaging)},
@@ -112,6 +113,7 @@ class TrainingRun {
                   .rank = group != nullptr ? group->rank() : 0,
                   .seed = options.seed}) {
     progress_.seed = options.seed;
+    progress_.epoch = options.start_epoch;
     progress_.data = describe_data(options, data.train);
     progress_.lr_schedule = describe(options.lr_schedule);
   }
@@ -192,7 +194,9 @@ class TrainingRun {
     sampler_.set_epoch(progress_.epoch);
     if (group_ != nullptr) require_same_sampler(*group_, sampler_);
     DataLoader<float> loader(runtime_, device_, data_.train, sampler_.indices(progress_.position),
-                             {.batch_size = options_.batch_size, .transform = transform()});
+                             {.batch_size = options_.batch_size,
+                              .transform = transform(),
+                              .prefetch = options_.prefetch});
     std::int64_t batches = loader.batch_count();
     steps_of_run_ = last_step(batches);
     while (batches > 0 && !reached_max_steps()) {
@@ -376,6 +380,11 @@ class TrainingRun {
 
 void validate(const TrainOptions& options) {
   const auto refuse = [](const std::string& text) { throw ConfigError(text); };
+  if (options.start_epoch < 0 || options.start_epoch >= std::max<std::int64_t>(1, options.epochs)) {
+    refuse("--start-epoch is " + std::to_string(options.start_epoch) +
+           ", expected 0 or more and below --epochs, " + std::to_string(options.epochs));
+  }
+  if (options.prefetch < 0) refuse("--workers is negative; 0 reads each batch when it is needed");
   if (options.epochs < 1) refuse("--epochs is " + std::to_string(options.epochs) + ", at least 1");
   if (options.max_steps < 0) refuse("--max-steps is negative; 0 means no limit");
   if (options.accumulate < 1) {

@@ -289,6 +289,11 @@ TEST_F(TrainProgram, WrongUseIsRefusedWithOneLine) {
       {{"--checkpoint-every", "3"}, {}, 2, "train: --checkpoint-every needs --checkpoint-dir"},
       {{"--metrics", ""}, {}, 2, "--metrics: \"\" is not allowed"},
       {{"--epohcs", "3"}, {}, 2, "--epochs"},
+      {{"--start-epoch", "1"}, {}, 2, "--start-epoch is 1, expected 0 or more and below --epochs"},
+      {{"--local_rank", "1"},
+       {},
+       2,
+       "--local-rank is 1, LOCAL_RANK is not set; let `ddproof run` or torchrun start the ranks"},
   };
   for (const Refusal& refusal : refusals) {
     LaunchedOptions options = kNotLaunched;

@@ -46,6 +46,18 @@ TEST(Train, SameSeedSameBits) {
             World(2).train(other, {images}).state_digest);
 }
 
+TEST(Train, AStartEpochDrawsThatEpochsOrder) {
+  const ImageDataset images = make_images(40);
+  TrainOptions first = small_options();
+  first.epochs = 1;
+  TrainOptions second = small_options();
+  second.start_epoch = 1;
+  const TrainSummary a = World(2).train(first, {images});
+  const TrainSummary b = World(2).train(second, {images});
+  EXPECT_EQ(a.steps, b.steps);
+  EXPECT_NE(a.state_digest, b.state_digest);
+}
+
 class Losses : public TrainObserver {
  public:
   void on_step(const StepRecord& record) override { losses.push_back(record.metrics.loss()); }
@@ -370,6 +382,10 @@ TEST(Train, SettingsThatMakeNoSenseAreRefused) {
   };
   EXPECT_EQ(text({}, none), "the training set has no samples");
   EXPECT_EQ(text({.epochs = 0}, images), "--epochs is 0, at least 1");
+  EXPECT_EQ(text({.epochs = 2, .start_epoch = 2}, images),
+            "--start-epoch is 2, expected 0 or more and below --epochs, 2");
+  EXPECT_EQ(text({.prefetch = -1}, images),
+            "--workers is negative; 0 reads each batch when it is needed");
   EXPECT_EQ(text({.max_steps = -1}, images), "--max-steps is negative; 0 means no limit");
   EXPECT_EQ(text({.checkpoint_every = -1}, images),
             "--checkpoint-every is negative; 0 means each epoch");
