@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "simulator/check.h"
+#include "simulator/probes.h"
 
 namespace ddproof::sim {
 namespace {
@@ -398,7 +399,7 @@ void Simulation::crash(int rank) {
   state.crashed = true;
   state.died_at = now_;
   record(EventKind::kCrash, rank);
-  note_where_it_struck("crash inside ", rank);
+  note_where_it_struck(kCrashInside, rank);
   for (const auto& observer : crash_observers_) observer(rank);
   bool own = false;
   for (const auto& fiber : fibers_) {
@@ -419,7 +420,7 @@ void Simulation::hang(int rank) {
   state.hung = true;
   state.died_at = now_;
   record(EventKind::kHang, rank);
-  note_where_it_struck("hang inside ", rank);
+  note_where_it_struck(kHangInside, rank);
   for (const auto& fiber : fibers_) fiber->hung_ = fiber->hung_ || fiber->rank_ == rank;
   if (current_ != nullptr && current_->rank_ == rank) sleep(0);
 }

@@ -9,7 +9,10 @@
 #include "backends/api/digest.h"
 #include "backends/api/error.h"
 #include "properties/scenario/json_node.h"
+#include "properties/scenario/parse_call.h"
 #include "properties/scenario/parse_steps.h"
+#include "properties/scenario/program_run.h"
+#include "simulator/probes.h"
 #include "simulator/time.h"
 
 namespace ddproof::scenario {
@@ -272,6 +275,27 @@ void parse_expectation(JsonObject& top, Scenario& scenario) {
   object.finish();
 }
 
+std::vector<std::string> probe_names() {
+  std::vector<std::string> names;
+  for (const std::string_view place : {sim::kCrashInside, sim::kHangInside}) {
+    for (const std::string& operation : operation_names()) {
+      names.push_back(std::string(place) + operation);
+    }
+  }
+  names.emplace_back(kMoreRanksThanSamples);
+  names.emplace_back(kTimeoutBesideGuard);
+  return names;
+}
+
+void parse_probes(JsonObject& top, Scenario& scenario) {
+  const auto node = top.find("probes");
+  if (!node) return;
+  const std::vector<std::string> names = probe_names();
+  for (const JsonNode& probe : node->elements()) {
+    scenario.probes.push_back(names[probe.choice(names)]);
+  }
+}
+
 // Of all that decides what a run does, however it is laid out in the file. Sites name the file.
 std::uint64_t digest_of_run(Json document, const std::string& file) {
   for (const char* key :
@@ -320,9 +344,7 @@ Scenario parse_scenario(std::string_view text, const std::string& file) {
   require_room_for_whole_calls(top, scenario);
   parse_programs(top, scenario);
   parse_expectation(top, scenario);
-  if (const auto probes = top.find("probes")) {
-    for (const JsonNode& probe : probes->elements()) scenario.probes.push_back(probe.text());
-  }
+  parse_probes(top, scenario);
   top.finish();
   require_few_steps(*top.find("programs"), scenario);
   scenario.digest = digest_of_run(document, scenario.file);

@@ -131,6 +131,7 @@ def check_all():
     check_keys(schema, full, ("network", "same_node"), definitions["link"]["properties"])
     check_keys(schema, full, ("compute",), schema.schema["properties"]["compute"]["properties"])
     check_names(full, ("expect", "outcome"), definitions["outcome"]["enum"])
+    check_names({**full, "probes": ["zzz"]}, ("probes", 0), definitions["probe"]["enum"])
     step = ("programs", "*", 0)
     check_names(full, step + ("do",), steps_of(text))
     check_names(full, step + ("dtype",), definitions["dtype"]["enum"])

@@ -106,9 +106,21 @@ TEST(ScenarioProbes, AreCountedAndThoseThatNoRunHitAreNamed) {
     return explore(R"({"fact": "x", "world_size": 3, )" + few + probes + "]}");
   };
   EXPECT_EQ(with(R"("padding with more ranks than samples")").wrong, "");
-  const ScenarioResult missed = with(R"("padding with more ranks than samples", "x")");
-  EXPECT_EQ(missed.wrong, "no run hit the probe \"x\"");
+  const ScenarioResult missed =
+      with(R"("padding with more ranks than samples", "hang inside barrier")");
+  EXPECT_EQ(missed.wrong, "no run hit the probe \"hang inside barrier\"");
   EXPECT_EQ(missed.probes.at("padding with more ranks than samples"), 3u);
+}
+
+TEST(ScenarioProbes, TellInWhichCallAFaultStruck) {
+  for (const std::string fate : {"crash", "hang"}) {
+    const ScenarioResult struck = explore(
+        R"({"fact": "x", "world_size": 2, "programs": {"*": [{"do": "broadcast", "count": 9}]},
+            "faults": [")" +
+        fate + R"( rank=1 operation=3"], "probes": [")" + fate + R"( inside broadcast"],
+            "expect": {"outcome": ["deadlock", "lost rank"]}})");
+    EXPECT_EQ(struck.wrong, "");
+  }
 }
 
 class ScenarioExplore : public ::testing::Test {

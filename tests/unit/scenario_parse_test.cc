@@ -156,6 +156,18 @@ TEST(ScenarioFile, WithAnUnknownNameIsRefusedWithTheNearest) {
   EXPECT_EQ(refusal(program(R"({"label": "x"})")), "x.json: programs.\"*\"[0] lacks \"do\"");
 }
 
+TEST(ScenarioFile, WithAProbeThatNothingHitsIsRefused) {
+  const auto why = [](const std::string& probes) {
+    return refusal(with(R"("programs": {"*": []}, "probes": [)" + probes + "]"));
+  };
+  EXPECT_EQ(why(R"("crash inside reduce_scatter", "padding with more ranks than samples")"),
+            "accepted");
+  const std::string wrong = why(R"("hang inside barrier", "crash inside all_redcue")");
+  EXPECT_TRUE(wrong.starts_with(R"(x.json: probes[1] is "crash inside all_redcue"; allowed: )"))
+      << wrong;
+  EXPECT_TRUE(wrong.ends_with(R"(; did you mean "crash inside all_reduce"?)")) << wrong;
+}
+
 TEST(ScenarioFile, WithAMisspelledKeyThatItNeedsIsToldOfTheSpelling) {
   EXPECT_EQ(refusal(R"({"fact": "x", "wrold_size": 2})"),
             "x.json: wrold_size is not known; did you mean \"world_size\"?");
