@@ -2,6 +2,8 @@
 #include "simulator/liveness.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -20,7 +22,7 @@ Time Simulation::next_liveness(Time next_event) const {
 void Simulation::meet_liveness() {
   if (!std::exchange(faults_stopped_, true)) {
     stop_faults();
-  } else if (const std::vector<int> late = late_ranks(); !late.empty()) {
+  } else if (const std::vector<int> late = late_ranks(false); !late.empty()) {
     give_liveness_verdict(late, false);
     stopped_ = true;
     kill_all();
@@ -60,26 +62,74 @@ bool Simulation::owes_progress(int rank) const {
   });
 }
 
-std::vector<int> Simulation::late_ranks() const {
+// The ranks of the core that made no progress in time, or can make none any more.
+std::vector<int> Simulation::late_ranks(bool nothing_can_happen) const {
   std::vector<int> late;
-  std::ranges::copy_if(liveness_->core, std::back_inserter(late),
-                       [this](int rank) { return owes_progress(rank) && due_at(rank) <= now_; });
+  std::ranges::copy_if(liveness_->core, std::back_inserter(late), [&](int rank) {
+    return owes_progress(rank) && (nothing_can_happen || due_at(rank) <= now_);
+  });
   return late;
+}
+
+// These, and those that they wait for, directly or not, that make no progress either.
+std::vector<LateRank> Simulation::explain(std::vector<int> late, bool nothing_can_happen) const {
+  std::vector<LateRank> told;
+  std::set<int> known(late.begin(), late.end());
+  for (std::size_t i = 0; i < late.size(); ++i) {
+    std::vector<const Fiber*> waiting;
+    for (const auto& fiber : fibers_) {
+      if (fiber->rank_ == late[i] && can_deadlock(*fiber)) waiting.push_back(fiber.get());
+    }
+    const Time since = ranks_[static_cast<std::size_t>(late[i])].progress_at;
+    told.push_back({late[i], since, waits_of(waiting)});
+    for (const RankWait& wait : told.back().waits) {
+      for (const int rank : wait.ranks) {
+        const bool is_late = owes_progress(rank) && (nothing_can_happen || due_at(rank) <= now_);
+        if (is_late && known.insert(rank).second) late.push_back(rank);
+      }
+    }
+  }
+  return told;
+}
+
+// Of those that are told: who holds up the others, or is held up by nobody who is to blame. A rank
+// that makes progress is not, nor one that has returned when what it sent may have been lost.
+std::set<int> Simulation::roots_of(const std::vector<LateRank>& told) const {
+  std::set<int> late;
+  for (const LateRank& rank : told) late.insert(rank.rank);
+  std::set<int> roots;
+  std::set<int> innocent;
+  std::vector<RankWait> waits;
+  for (const LateRank& rank : told) {
+    if (rank.waits.empty() || rank.waits.front().ranks.empty()) {
+      roots.insert(rank.rank);
+      continue;
+    }
+    for (const RankWait& wait : rank.waits) {
+      waits.push_back(wait);
+      std::ranges::copy_if(wait.ranks, std::inserter(innocent, innocent.end()), [&](int other) {
+        if (late.contains(other) || !is_alive(other)) return false;
+        return owes_progress(other) || lost_messages_ > 0;
+      });
+    }
+  }
+  roots.merge(find_roots(waits, innocent));
+  return roots;
 }
 
 void Simulation::give_liveness_verdict(const std::vector<int>& late, bool nothing_can_happen) {
   if (report_.verdict != Verdict::kNone) return;
-  std::vector<LateRank> told;
-  for (const int rank : late) {
-    std::vector<const Fiber*> waiting;
-    for (const auto& fiber : fibers_) {
-      if (fiber->rank_ == rank && can_deadlock(*fiber)) waiting.push_back(fiber.get());
-    }
-    told.push_back({rank, state_of(rank).progress_at, waits_of(waiting)});
-  }
+  std::vector<LateRank> told = explain(late, nothing_can_happen);
+  std::set<int> roots = roots_of(told);
+  report_.verdict_culprits.assign(roots.begin(), roots.end());
+  const auto behind = std::ranges::stable_partition(
+      told, [&](const LateRank& rank) { return roots.erase(rank.rank) > 0; });
   report_.verdict = Verdict::kLiveness;
-  report_.verdict_text = describe_liveness(now_, *liveness_, nothing_can_happen, told);
-  report_.verdict_culprits = late;
+  report_.verdict_text =
+      describe_liveness(now_, *liveness_, nothing_can_happen, told, told.size() - behind.size());
+  for (const int rank : roots) {  // that have ended
+    report_.verdict_text += "; rank " + std::to_string(rank) + " " + fate_of(rank);
+  }
   record(EventKind::kLiveness, -1, -1, 0, report_.verdict_text);
   if (observer_ != nullptr) observer_->on_verdict();
 }

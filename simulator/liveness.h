@@ -2,7 +2,8 @@
 //
 // At `faults_stop` no fault strikes any more, and the ranks of the core that hang go on. From then
 // on each rank of the core begins an operation, or ends, at least every `within`; else the run ends
-// with Verdict::kLiveness, which says who made no progress, since when, and what it waits for. When
+// with Verdict::kLiveness, which says who made no progress, since when, and what it waits for; to
+// blame are those who hold up the others, whether they are in the core or not. When
 // nobody can ever go on the verdict comes at once. What faults did before stays done: a message
 // that was dropped is gone, and what a partition holds back comes at its end.
 #pragma once

@@ -74,15 +74,21 @@ std::vector<RankWait> Simulation::waits_of(const std::vector<const Fiber*>& fibe
 // After the faults are over it is the core's progress that is missed.
 void Simulation::give_stuck_verdict() {
   if (faults_stopped_) {
-    std::vector<int> late;
-    std::ranges::copy_if(liveness_->core, std::back_inserter(late),
-                         [this](int rank) { return owes_progress(rank); });
+    const std::vector<int> late = late_ranks(true);
     if (!late.empty()) return give_liveness_verdict(late, true);
   }
   give_deadlock_verdict(RankMarks(ranks_.size()));
 }
 
 // Those that are not `going` are stuck, or have ended.
+// Of a rank that does not wait.
+std::string Simulation::fate_of(int rank) const {
+  const RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  if (state.crashed) return "crashed at " + format_time(state.died_at);
+  if (state.hung) return "hangs since " + format_time(state.died_at);
+  return state.report.error ? "has failed" : "has returned";
+}
+
 void Simulation::give_deadlock_verdict(const RankMarks& going) {
   std::map<int, std::vector<const Fiber*>> blocked;
   std::vector<RankWait> elsewhere;
@@ -99,15 +105,7 @@ void Simulation::give_deadlock_verdict(const RankMarks& going) {
     for (RankWait& wait : waits_of(fibers)) waits.push_back(std::move(wait));
   }
   std::vector<std::string> fates;
-  for (const RankState& state : ranks_) {
-    if (state.crashed) {
-      fates.push_back("crashed at " + format_time(state.died_at));
-    } else if (state.hung) {
-      fates.push_back("hangs since " + format_time(state.died_at));
-    } else {
-      fates.push_back(state.report.error ? "has failed" : "has returned");
-    }
-  }
+  for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) fates.push_back(fate_of(rank));
   const std::vector<std::string_view> views(fates.begin(), fates.end());
   DeadlockCause cause = find_cause(waits, elsewhere);
   if (lost_messages_ > 0 && !cause.culprits_ended) cause.culprits.clear();

@@ -44,7 +44,7 @@ struct Report {
   Verdict verdict = Verdict::kNone;
   std::string verdict_text;           // who waits for what, in which call, at which line, for whom
   std::vector<int> verdict_culprits;  // of a deadlock: see DeadlockCause
-                                      // of liveness: who made no progress
+                                      // of liveness: who holds up the others
   std::vector<std::vector<int>> verdict_cores;
   FaultPlan faults_fired;  // of the plan of the run, in the order in which they took effect
   std::map<std::string, std::uint64_t, std::less<>> probes;  // how often each was hit

@@ -28,6 +28,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,6 +52,8 @@
 #include "simulator/wait_graph.h"
 
 namespace ddproof::sim {
+
+struct LateRank;
 
 // All pointers are borrowed for the life of the Simulation; null takes the stated default.
 struct SimulationOptions {
@@ -205,6 +208,7 @@ class Simulation {
   bool at_quiescence();
   void give_stuck_verdict();
   void give_deadlock_verdict(const RankMarks& going);
+  std::string fate_of(int rank) const;
   bool interrupt_deadlocked(const RankMarks& going);
   void blame_deadlock();
   void stop_at_event_limit();
@@ -229,7 +233,9 @@ class Simulation {
   void stop_faults();
   Time due_at(int rank) const;
   bool owes_progress(int rank) const;
-  std::vector<int> late_ranks() const;
+  std::vector<int> late_ranks(bool nothing_can_happen) const;
+  std::vector<LateRank> explain(std::vector<int> late, bool nothing_can_happen) const;
+  std::set<int> roots_of(const std::vector<LateRank>& told) const;
   void give_liveness_verdict(const std::vector<int>& late, bool nothing_can_happen);
 
   Scheduler* scheduler_;

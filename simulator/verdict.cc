@@ -77,13 +77,14 @@ std::string describe_deadlock(Time now, std::vector<RankWait> waits, const Deadl
 }
 
 std::string describe_liveness(Time now, const Liveness& liveness, bool nothing_can_happen,
-                              const std::vector<LateRank>& late) {
+                              const std::vector<LateRank>& late, std::size_t roots) {
   std::string text = nothing_can_happen ? "no progress is possible"
                                         : "no progress for " + format_time(liveness.within);
   text += " at t=" + format_time(now) + ", after the faults stopped at " +
           format_time(liveness.faults_stop) + ": ";
   for (std::size_t i = 0; i < late.size() && i < kNamedMax; ++i) {
     if (i > 0) text += "; ";
+    if (i > 0 && i == roots) text += roots == 1 ? "behind it " : "behind them ";
     if (late[i].waits.empty()) text += "rank " + std::to_string(late[i].rank) + " runs";
     for (std::size_t w = 0; w < late[i].waits.size(); ++w) {
       text += (w > 0 ? " and " : "") + describe(late[i].waits[w]);

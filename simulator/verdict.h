@@ -2,6 +2,7 @@
 // those who are to blame.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,8 +32,9 @@ struct LateRank {
 // "no progress for 1 s at t=2 s, after the faults stopped at 1 s: rank 1 waits in recv #1 at
 // x.cc:12 for rank 0 since 5 us"; or, when nothing can happen any more,
 // "no progress is possible at t=1.5 s, after ..."
+// The first `roots` of them hold up the others: "...; behind it rank 2 waits in recv #1 ...".
 std::string describe_liveness(Time now, const Liveness& liveness, bool nothing_can_happen,
-                              const std::vector<LateRank>& late);
+                              const std::vector<LateRank>& late, std::size_t roots);
 
 // The last part of a path, with the line: "x.cc:12"; empty without a file.
 std::string format_site(std::string_view file, int line);

@@ -1,10 +1,10 @@
 #include "simulator/wait_graph.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "simulator/check.h"
@@ -247,6 +247,24 @@ DeadlockCause find_cause(const std::vector<RankWait>& waits,
                          const std::vector<RankWait>& elsewhere) {
   SIM_CHECK(!waits.empty());
   return WaitGraph(waits).cause(elsewhere);
+}
+
+std::set<int> find_roots(const std::vector<RankWait>& waits, const std::set<int>& innocent) {
+  if (waits.empty()) return {};
+  const DeadlockCause cause = find_cause(waits);
+  std::set<int> roots;
+  for (std::size_t i = cause.culprits_ended ? 1 : 0; i < cause.cores.size(); ++i) {
+    roots.insert(cause.cores[i].begin(), cause.cores[i].end());
+  }
+  const auto is_innocent = [&](int rank) { return innocent.contains(rank); };
+  if (cause.culprits_ended) {
+    std::ranges::copy_if(cause.culprits, std::inserter(roots, roots.end()),
+                         std::not_fn(is_innocent));
+  }
+  for (const RankWait& wait : waits) {
+    if (std::ranges::all_of(wait.ranks, is_innocent)) roots.insert(wait.rank);
+  }
+  return roots;
 }
 
 }  // namespace ddproof::sim

@@ -6,6 +6,7 @@
 // Cost: as many steps as there are arcs, times the ranks that are in circles.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,3 +41,11 @@ DeadlockCause find_cause(const std::vector<RankWait>& waits,
                          const std::vector<RankWait>& elsewhere = {});
 
 }  // namespace ddproof::sim
+// Who holds up the ranks of `waits`, which make no progress, when other ranks may make some: the
+// rest wait behind these. They are
+//   - the ranks that a wait needs, which do not wait themselves and are not in `innocent`;
+//   - the cores of find_cause(), of those who wait for each other;
+//   - who waits for nobody but `innocent`: nothing came from them.
+// Requires: each wait says for whom.
+std::set<int> find_roots(const std::vector<RankWait>& waits, const std::set<int>& innocent);
+

@@ -134,6 +134,73 @@ TEST(Liveness, HealsTheRanksOfTheCoreThatHang) {
   }
 }
 
+// What each rank of a run does from the start.
+enum class Does { kWaits, kComputes, kSteps, kReturns, kHangs };
+struct Part {
+  Does what;
+  std::vector<int> awaited = {};
+};
+
+// `core` are the ranks that owe progress.
+Report run_parts(const std::vector<Part>& parts, const std::vector<int>& core) {
+  const Liveness liveness{.faults_stop = kSecond, .within = kSecond, .core = core};
+  Simulation simulation({.ranks = static_cast<int>(parts.size()), .liveness = &liveness});
+  WaitList never;
+  for (int rank = 0; rank < static_cast<int>(parts.size()); ++rank) {
+    simulation.spawn(rank, "main", [&, rank] {
+      const Part& part = parts[static_cast<std::size_t>(rank)];
+      switch (part.what) {
+        case Does::kWaits: never.wait(simulation, {.what = "recv", .ranks = &part.awaited}); break;
+        case Does::kComputes: simulation.sleep(100 * kSecond, "compute"); break;
+        case Does::kSteps:
+          for (int i = 0; i < 100; ++i) {
+            simulation.begin_operation("step", "", 0);
+            simulation.sleep(kSecond / 2);
+          }
+          break;
+        case Does::kReturns: break;
+        case Does::kHangs: simulation.hang(rank); break;
+      }
+    });
+  }
+  Report report = simulation.run();
+  EXPECT_EQ(report.verdict, Verdict::kLiveness);
+  return report;
+}
+
+TEST(Liveness, BlamesWhoIsStuckAndNotWhoWaitsForThem) {
+  const Part waits_for_0{Does::kWaits, {0}}, waits_for_1{Does::kWaits, {1}};
+  const Report slow = run_parts({{Does::kComputes}, waits_for_0, waits_for_1}, {0, 1, 2});
+  EXPECT_EQ(slow.verdict_culprits, std::vector<int>{0});
+  EXPECT_EQ(slow.verdict_text,
+            "no progress for 1 s at t=2 s, after the faults stopped at 1 s: rank 0 waits in "
+            "compute since 0 ns; behind it rank 1 waits in recv for rank 0 since 0 ns; rank 2 "
+            "waits in recv for rank 1 since 0 ns");
+  // Also where only the last one owes progress.
+  EXPECT_EQ(run_parts({{Does::kComputes}, waits_for_0, waits_for_1}, {2}).verdict_culprits,
+            std::vector<int>{0});
+  const Report circle =
+      run_parts({waits_for_1, waits_for_0, waits_for_0, {Does::kSteps}}, {0, 1, 2});
+  EXPECT_EQ(circle.verdict_culprits, (std::vector<int>{0, 1}));
+  EXPECT_NE(circle.verdict_text.find("behind them rank 2 waits"), std::string::npos);
+}
+
+TEST(Liveness, BlamesWhoHasEnded) {
+  const Part waits_for_0{Does::kWaits, {0}}, waits_for_1{Does::kWaits, {1}};
+  const Report hung = run_parts({{Does::kHangs}, waits_for_0, waits_for_1}, {1, 2});
+  EXPECT_EQ(hung.verdict_culprits, std::vector<int>{0});
+  EXPECT_TRUE(hung.verdict_text.ends_with("; rank 0 hangs since 0 ns")) << hung.verdict_text;
+  const Report left = run_parts({{Does::kReturns}, waits_for_0, waits_for_1}, {0, 1, 2});
+  EXPECT_EQ(left.verdict_culprits, std::vector<int>{0});
+  EXPECT_TRUE(left.verdict_text.ends_with("; rank 0 has returned")) << left.verdict_text;
+}
+
+TEST(Liveness, BlamesWhoWaitsForARankThatMakesProgress) {
+  const Report report =
+      run_parts({{Does::kSteps}, {Does::kWaits, {0}}, {Does::kWaits, {1}}}, {0, 1, 2});
+  EXPECT_EQ(report.verdict_culprits, std::vector<int>{1});
+}
+
 TEST(Liveness, AsksNothingOfTheDeadAndOfThoseOutsideTheCore) {
   const Liveness liveness{.faults_stop = kSecond, .within = kSecond, .core = {0, 1}};
   Simulation simulation({.ranks = 3, .liveness = &liveness});
