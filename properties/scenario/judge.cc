@@ -15,6 +15,7 @@ namespace {
 
 // What one rank's error says.
 struct RankError {
+  int rank = 0;
   Outcome outcome = Outcome::kPasses;
   std::vector<int> culprits;
   std::string text;
@@ -36,13 +37,15 @@ RankError read_error(int rank, const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const CommError& e) {
-    return {outcome_of(e.kind()), e.culprits(), e.what()};
+    return {rank, outcome_of(e.kind()), e.culprits(), e.what()};
   } catch (const WrongResult& e) {
-    return {Outcome::kWrongResult, {rank}, e.what()};
+    return {rank, Outcome::kWrongResult, {rank}, e.what()};
+  } catch (const FailedElsewhere& e) {
+    return {rank, Outcome::kError, {}, e.what()};
   } catch (const std::exception& e) {
-    return {Outcome::kError, {rank}, e.what()};
+    return {rank, Outcome::kError, {rank}, e.what()};
   } catch (...) {
-    return {Outcome::kError, {rank}, "an exception that is no std::exception"};
+    return {rank, Outcome::kError, {rank}, "an exception that is no std::exception"};
   }
 }
 
@@ -54,17 +57,28 @@ std::vector<int> ranks_with(const sim::Report& report, sim::RankOutcome outcome)
   return ranks;
 }
 
-// The errors of one outcome as a verdict: the text of the lowest rank; for what ranks did wrong by
-// themselves, all of them.
-Verdict merge(const std::vector<RankError>& errors, Outcome outcome) {
+// What calls report: the errors of one outcome say the same, but not all know the culprits, and a
+// text reads best where it does not come from one of them. The lowest rank's of the best.
+Verdict reported(const std::vector<RankError>& errors, Outcome outcome) {
+  const auto worth = [](const RankError& error) {
+    if (error.culprits.empty()) return 1;
+    return std::ranges::find(error.culprits, error.rank) == error.culprits.end() ? 3 : 2;
+  };
+  const RankError* best = nullptr;
+  for (const RankError& error : errors) {
+    if (error.outcome != outcome) continue;
+    if (best == nullptr || worth(error) > worth(*best)) best = &error;
+  }
+  return {outcome, best->culprits, best->text};
+}
+
+// What ranks did wrong by themselves: all of them, in the words of the lowest.
+Verdict own(const std::vector<RankError>& errors, Outcome outcome) {
   Verdict verdict{outcome, {}, ""};
-  const bool own = outcome == Outcome::kError || outcome == Outcome::kWrongResult;
   for (const RankError& error : errors) {
     if (error.outcome != outcome) continue;
     if (verdict.text.empty()) verdict.text = error.text;
-    if (own || verdict.culprits.empty()) {
-      verdict.culprits.insert(verdict.culprits.end(), error.culprits.begin(), error.culprits.end());
-    }
+    verdict.culprits.insert(verdict.culprits.end(), error.culprits.begin(), error.culprits.end());
   }
   return verdict;
 }
@@ -92,22 +106,22 @@ Verdict judge(const sim::Report& report, const std::optional<Divergence>& diverg
   const auto has = [&](Outcome outcome) {
     return std::ranges::any_of(errors, [&](const auto& e) { return e.outcome == outcome; });
   };
-  for (const Outcome own : {Outcome::kWrongResult, Outcome::kError}) {
-    if (has(own)) return merge(errors, own);
+  for (const Outcome outcome : {Outcome::kWrongResult, Outcome::kError}) {
+    if (has(outcome)) return own(errors, outcome);
   }
   const std::vector<int> crashed = ranks_with(report, sim::RankOutcome::kCrashed);
   if (!crashed.empty()) {
     return {Outcome::kLostRank, crashed,
-            has(Outcome::kLostRank) ? merge(errors, Outcome::kLostRank).text
+            has(Outcome::kLostRank) ? reported(errors, Outcome::kLostRank).text
                                     : list_of(crashed) + " crashed"};
   }
   for (const Outcome told : {Outcome::kMismatch, Outcome::kTimeout}) {
-    if (has(told)) return merge(errors, told);
+    if (has(told)) return reported(errors, told);
   }
   if (report.verdict == sim::Verdict::kDeadlock) {
     return {Outcome::kDeadlock, report.verdict_culprits, report.verdict_text};
   }
-  if (has(Outcome::kLostRank)) return merge(errors, Outcome::kLostRank);
+  if (has(Outcome::kLostRank)) return reported(errors, Outcome::kLostRank);
   const std::vector<int> hung = ranks_with(report, sim::RankOutcome::kHung);
   if (!hung.empty()) return {Outcome::kLostRank, hung, list_of(hung) + " hung"};
   if (divergence) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <span>
+#include <typeinfo>
 #include <utility>
 
 #include "backends/api/error.h"
@@ -167,15 +168,23 @@ ProgramRun::Flow ProgramRun::act(const Step&, const PassTime& time) {
 }
 
 ProgramRun::Flow ProgramRun::act(const Step&, const GuardStep& guard) {
+  bool has_failed = false;
   const auto work = [&] {
     rank_.runtime.charge(guard.work);
     ++shared_.guarded_works;
-    if (!guard.failure.empty()) throw std::runtime_error(guard.failure);
+    has_failed = !guard.failure.empty();
+    if (has_failed) throw std::runtime_error(guard.failure);
   };
   const InGuard in_guard(shared_.in_guard, number_);
   const GuardContext context{&rank_.group, local_rank_};
-  main_process_first(
-      context, guard.scope, work, [] {}, site_of(guard.site));
+  try {
+    main_process_first(
+        context, guard.scope, work, [] {}, site_of(guard.site));
+  } catch (const std::runtime_error& error) {
+    // The type of the work's failure, on all ranks.
+    if (has_failed || typeid(error) != typeid(std::runtime_error)) throw;
+    throw FailedElsewhere(error.what());
+  }
   return Flow::kGoOn;
 }
 

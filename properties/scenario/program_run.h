@@ -32,6 +32,12 @@ class WrongResult : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Work that another rank did in a guard failed, and this rank was told so.
+class FailedElsewhere : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 struct SharedRun {
   SharedRun(const Scenario& run_scenario, std::uint64_t run_seed, bool tell)
       : scenario(run_scenario),

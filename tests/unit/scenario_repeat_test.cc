@@ -29,6 +29,17 @@ std::vector<Scenario> every_scenario() {
   return scenarios;
 }
 
+// Its verdict has both, and a file that leaves one out would not see it change.
+TEST(ScenarioFiles, ThatExpectOneFailureSayWhoAndWhat) {
+  for (const Scenario& scenario : every_scenario()) {
+    const Expectation& expect = scenario.expect;
+    if (expect.outcomes != std::vector{Outcome::kPasses} && expect.outcomes.size() == 1) {
+      EXPECT_TRUE(expect.culprits.has_value()) << scenario.file;
+      EXPECT_FALSE(expect.operation.empty()) << scenario.file;
+    }
+  }
+}
+
 sim::Program program_of(const Scenario& scenario) {
   return [&scenario](const sim::RunSettings& settings) {
     Run run = run_once(scenario, settings, {.faults = scenario.faults});
