@@ -35,7 +35,8 @@ RankWait Simulation::wait_of(const Fiber& fiber) {
                 .site = format_site(told.file, told.line),
                 .ranks = {},
                 .any = reason.any,
-                .meeting = told.meeting};
+                .meeting = told.meeting.ranks,
+                .call = std::string(told.meeting.words)};
   if (knows_for_whom(reason)) wait.ranks = *reason.ranks;
   return wait;
 }
@@ -80,7 +81,6 @@ void Simulation::give_stuck_verdict() {
   give_deadlock_verdict(RankMarks(ranks_.size()));
 }
 
-// Those that are not `going` are stuck, or have ended.
 // Of a rank that does not wait.
 std::string Simulation::fate_of(int rank) const {
   const RankState& state = ranks_[static_cast<std::size_t>(rank)];
@@ -89,6 +89,7 @@ std::string Simulation::fate_of(int rank) const {
   return state.report.error ? "has failed" : "has returned";
 }
 
+// Those that are not `going` are stuck, or have ended.
 void Simulation::give_deadlock_verdict(const RankMarks& going) {
   std::map<int, std::vector<const Fiber*>> blocked;
   std::vector<RankWait> elsewhere;

@@ -352,7 +352,8 @@ void Simulation::join(Fiber& fiber) {
   }
 }
 
-void Simulation::begin_operation(std::string_view what, const char* file, int line, int meeting) {
+void Simulation::begin_operation(std::string_view what, const char* file, int line,
+                                 const MeetingCall& meeting) {
   Fiber& self = *current_;
   self.activity_ = {.what = what, .file = file, .line = line, .meeting = meeting};
   const std::uint64_t number = ++state_of(self.rank_).operations;

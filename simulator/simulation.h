@@ -151,7 +151,8 @@ class Simulation {
   void join(Fiber& fiber);
   // States which operation the running fiber is in: traces and verdicts print it. Asks the fault
   // hook, so it may throw RankKilled. The texts must stay valid until the next call.
-  void begin_operation(std::string_view what, const char* file, int line, int meeting = 0);
+  void begin_operation(std::string_view what, const char* file, int line,
+                       const MeetingCall& meeting = {});
   // What the running fiber is in; empty text: nothing.
   const WaitReason& operation() const { return current_->activity_; }
 
@@ -207,8 +208,8 @@ class Simulation {
   // Quiescence: quiescence.cc.
   bool at_quiescence();
   void give_stuck_verdict();
-  void give_deadlock_verdict(const RankMarks& going);
   std::string fate_of(int rank) const;
+  void give_deadlock_verdict(const RankMarks& going);
   bool interrupt_deadlocked(const RankMarks& going);
   void blame_deadlock();
   void stop_at_event_limit();

@@ -38,7 +38,8 @@ void print_row(const char* name, int ranks, Targets targets, bool any = false) {
                      .site = "x.cc:1",
                      .ranks = targets(rank, ranks),
                      .any = any,
-                     .meeting = ranks});
+                     .meeting = ranks,
+                     .call = "all_reduce #1"});
   }
   const std::vector<std::string_view> fates(static_cast<std::size_t>(ranks) + 1, "has returned");
   const int repeats = ranks > 100 ? 3 : 1'000;

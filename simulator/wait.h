@@ -18,6 +18,12 @@ enum class WaitKind : std::uint8_t {
   kCleanup,  // locks and joins, which destructors use: never ended by an exception
 };
 
+// A call that ranks make together, all of whom tell it in the same words.
+struct MeetingCall {
+  int ranks = 0;  // how many; 0: it is no such call
+  std::string_view words = {};
+};
+
 // What a verdict is made from. `ranks` are those that the wait still needs: whose part is done is
 // not among them. Nothing but what these ranks and those in `may_leave` do, an event that concerns
 // the waiting rank, or another fiber of its own, may end the wait. Must stay valid while the fiber
@@ -31,8 +37,7 @@ struct WaitReason {
   WaitKind kind = WaitKind::kCall;
   bool any = false;       // one of `ranks` is enough; else it takes them all
   bool is_local = false;  // only the rank's own fibers can end it; `ranks` is null
-  int meeting =
-      0;  // of so many ranks, all in this call, which they tell in the same words; 0: none
+  MeetingCall meeting = {};
 };
 
 // A deadline is either an event of the program (a sleep, a poll), or patience: the limit of a call

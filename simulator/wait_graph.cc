@@ -208,16 +208,16 @@ class WaitGraph {
       std::set<int> here, missing;
       std::size_t size;
     };
-    std::map<std::pair<std::string, std::string>, Meeting> meetings;
+    std::map<std::string, Meeting> meetings;
     for (const Wait& wait : waits_) {
       if (wait.told->meeting == 0) continue;
-      Meeting& meeting = meetings[{wait.told->what, wait.told->site}];
+      Meeting& meeting = meetings[wait.told->call];
       meeting.size = static_cast<std::size_t>(wait.told->meeting);
       meeting.here.insert(ranks_[wait.node]);
       meeting.missing.insert(wait.told->ranks.begin(), wait.told->ranks.end());
     }
     for (const RankWait& wait : elsewhere) {
-      const auto meeting = meetings.find({wait.what, wait.site});
+      const auto meeting = meetings.find(wait.call);
       if (meeting != meetings.end()) meeting->second.here.insert(wait.rank);
     }
     std::set<int> stuck;

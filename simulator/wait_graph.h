@@ -19,7 +19,8 @@ struct RankWait {
   std::string site;  // "x.cc:12", or empty
   std::vector<int> ranks;
   bool any = false;  // one of `ranks` is enough; else all of them are needed
-  int meeting = 0;   // a call of so many ranks, which they tell in the same words; 0: none
+  int meeting = 0;   // a call of so many ranks; 0: none
+  std::string call;  // in which they meet, in the same words for all of them
 };
 
 struct DeadlockCause {
@@ -40,7 +41,6 @@ struct DeadlockCause {
 DeadlockCause find_cause(const std::vector<RankWait>& waits,
                          const std::vector<RankWait>& elsewhere = {});
 
-}  // namespace ddproof::sim
 // Who holds up the ranks of `waits`, which make no progress, when other ranks may make some: the
 // rest wait behind these. They are
 //   - the ranks that a wait needs, which do not wait themselves and are not in `innocent`;
@@ -49,3 +49,4 @@ DeadlockCause find_cause(const std::vector<RankWait>& waits,
 // Requires: each wait says for whom.
 std::set<int> find_roots(const std::vector<RankWait>& waits, const std::set<int>& innocent);
 
+}  // namespace ddproof::sim

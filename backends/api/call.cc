@@ -72,4 +72,9 @@ std::string Call::describe() const {
   return text;
 }
 
+std::string_view Call::fingerprint_in(std::string_view description) const {
+  if (on_behalf_of) return on_behalf_of->fingerprint_in(description);
+  return site.is_line_compared ? description : description.substr(0, description.rfind(':'));
+}
+
 }  // namespace ddproof

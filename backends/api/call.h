@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "backends/api/buffer.h"
 #include "backends/api/call_site.h"
@@ -69,6 +70,10 @@ struct Call {
   // it reads the same on every rank that makes the same call: it shows the buffer whose size does
   // not depend on the rank's role.
   std::string describe() const;
+  // What ranks compare: describe(), but for the line where the site says so.
+  std::string fingerprint() const { return std::string(fingerprint_in(describe())); }
+  // The same as a part of what describe() returned.
+  std::string_view fingerprint_in(std::string_view description) const;
 
   // That of the buffers that are not empty; null: they are in host memory.
   void* stream() const {

@@ -9,6 +9,8 @@ struct CallSite {
   const char* file = "";
   int line = 0;
   const char* function = "";
+  // false: ranks that make one call on different lines of the file still make the same call.
+  bool is_line_compared = true;
 
   // As a default argument this names the caller's line.
   static constexpr CallSite current(const char* file = __builtin_FILE(),

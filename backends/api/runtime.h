@@ -33,6 +33,12 @@ struct WaitReason {
   bool is_local = false;  // only other tasks of this rank end it
 };
 
+// A call that ranks make together.
+struct MeetingCall {
+  int ranks = 0;  // how many; 0: it is no such call
+  std::string_view words = {};
+};
+
 // A mutex with a condition: guards state that tasks of one rank share, and lets them wait for it.
 class Monitor {
  public:
@@ -81,9 +87,10 @@ class Runtime {
   virtual std::unique_ptr<Monitor> make_monitor() = 0;
 
   // Says which operation the calling task is in from now on: what traces and verdicts print when
-  // it then waits inside a library. `meeting`: how many ranks meet in it, all of whom say so in the
-  // same words; 0: it is no such call. `what` must stay valid until the task's next call.
-  virtual void begin_operation(std::string_view what, const CallSite& site, int meeting) {
+  // it then waits inside a library. `meeting`: how many ranks meet in it, and the words that all of
+  // them give it. The texts must stay valid until the task's next call.
+  virtual void begin_operation(std::string_view what, const CallSite& site,
+                               const MeetingCall& meeting) {
     (void)what, (void)site, (void)meeting;
   }
 

@@ -45,7 +45,8 @@ class SerialQueue::Job final : public Work {
   // The queue's task calls these; finish() under the monitor's lock.
   const Call& call() const { return call_; }
   void begin(const ProcessGroup& group) const {
-    const int meeting = is_point_to_point(call_.op) ? 0 : group.size();
+    MeetingCall meeting;
+    if (!is_point_to_point(call_.op)) meeting = {group.size(), call_.fingerprint_in(what_)};
     state_->runtime.begin_operation(what_, call_.site, meeting);
   }
   void finish(WorkPtr rest, std::exception_ptr error) {

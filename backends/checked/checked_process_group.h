@@ -2,7 +2,7 @@
 // D2 of SEMANTICS.md. Wraps any other group.
 // The calls of a coalesce() are all compared before the first of them is made.
 //
-// How: the text of Call::describe() is the fingerprint; its digest goes through one small
+// How: the digest of Call::fingerprint() goes through one small
 // all_reduce(max) of {digest, ~digest}. Only when that shows a difference are the texts gathered,
 // and every rank throws the same CommError{kMismatch}. send and recv compare count, type, tag and
 // label with their peer alone, on a tag of their own.

@@ -55,7 +55,35 @@ class Channel {
   Duration timeout_;
 };
 
-// Every rank's description of its call.
+// A rank's call as the others get it: what is compared, and the line where that leaves it out, in
+// so many digits that the size of a message does not depend on the line.
+constexpr std::size_t kLineDigits = 10;
+
+std::string text_for_others(const Call& call) {
+  std::string text = call.fingerprint();
+  if (call.site.is_line_compared) return text;
+  const std::string line = std::to_string(call.site.line);
+  return text + "\n" + std::string(kLineDigits - line.size(), '0') + line;
+}
+
+// Where the compared part ends. It ends with the name of a file, so a label cannot look like this.
+std::size_t end_of_compared(const std::string& text) {
+  const std::size_t tail = kLineDigits + 1;
+  const bool has_line = text.size() > tail && text[text.size() - tail] == '\n';
+  return has_line ? text.size() - tail : text.size();
+}
+
+std::string compared_part(const std::string& text) { return text.substr(0, end_of_compared(text)); }
+
+// As Call::describe().
+std::string shown(const std::string& text) {
+  const std::size_t end = end_of_compared(text);
+  if (end == text.size()) return text;
+  const auto digit = text.find_first_not_of('0', end + 1);
+  return text.substr(0, end) + ":" + (digit == std::string::npos ? "0" : text.substr(digit));
+}
+
+// Every rank's text_for_others().
 std::vector<std::string> gather_texts(Channel& channel, const std::string& mine, int size) {
   std::array<std::uint64_t, 1> longest{mine.size()};
   channel.all_reduce_max(longest);
@@ -68,45 +96,51 @@ std::vector<std::string> gather_texts(Channel& channel, const std::string& mine,
   return split_texts(all, width, size);
 }
 
-struct Disagreement {
-  std::vector<std::pair<std::string, std::vector<int>>> sides;  // by their lowest rank
-  std::vector<int> odd_ones;  // not in the majority; empty when there is none
-};
+// The ranks of each text, by their lowest rank.
+using Sides = std::vector<std::pair<std::string, std::vector<int>>>;
 
-Disagreement divide_ranks(const std::vector<std::string>& texts) {
-  Disagreement result;
+template <class TextOf>
+Sides divide_ranks(const std::vector<std::string>& texts, const TextOf& text_of) {
+  Sides sides;
   for (int rank = 0; rank < static_cast<int>(texts.size()); ++rank) {
-    const auto side =
-        std::ranges::find(result.sides, texts[rank], [](const auto& s) { return s.first; });
-    if (side == result.sides.end()) {
-      result.sides.push_back({texts[rank], {rank}});
+    const std::string text = text_of(texts[static_cast<std::size_t>(rank)]);
+    const auto side = std::ranges::find(sides, text, &Sides::value_type::first);
+    if (side == sides.end()) {
+      sides.push_back({text, {rank}});
     } else {
       side->second.push_back(rank);
     }
   }
-  for (const auto& [text, ranks] : result.sides) {
-    if (2 * ranks.size() <= texts.size()) continue;
-    for (int rank = 0; rank < static_cast<int>(texts.size()); ++rank) {
-      if (!std::ranges::binary_search(ranks, rank)) result.odd_ones.push_back(rank);
+  return sides;
+}
+
+// The ranks that are not in the majority; empty when there is none.
+std::vector<int> odd_ones(const Sides& sides, int size) {
+  std::vector<int> odd;
+  for (const auto& [text, ranks] : sides) {
+    if (2 * static_cast<int>(ranks.size()) <= size) continue;
+    for (int rank = 0; rank < size; ++rank) {
+      if (!std::ranges::binary_search(ranks, rank)) odd.push_back(rank);
     }
   }
-  return result;
+  return odd;
 }
 
 [[noreturn]] void throw_mismatch(const ProcessGroup& group, const Call& call,
                                  const std::vector<std::string>& texts) {
-  const Disagreement disagreement = divide_ranks(texts);
+  const Sides sides = divide_ranks(texts, compared_part);
+  const std::vector<int> odd = odd_ones(sides, group.size());
   std::string message = group.who() + " " + call.describe() + ": the ranks made different calls: ";
-  for (const auto& [text, ranks] : disagreement.sides)
+  for (const auto& [text, ranks] : divide_ranks(texts, shown)) {
     message += list_of(ranks) + ": " + text + "; ";
-  if (!disagreement.odd_ones.empty()) {
-    message += list_of(disagreement.odd_ones) + " differ" +
-               (disagreement.odd_ones.size() == 1 ? "s" : "") + " from the majority; ";
   }
-  message += disagreement.sides.size() > 1
+  if (!odd.empty()) {
+    message += list_of(odd) + " differ" + (odd.size() == 1 ? "s" : "") + " from the majority; ";
+  }
+  message += sides.size() > 1
                  ? "make every rank call the same, in the same order"
                  : "these are the same, so a message of the comparison was damaged on its way";
-  throw CommError(CommErrorKind::kMismatch, message, disagreement.odd_ones);
+  throw CommError(CommErrorKind::kMismatch, message, odd);
 }
 
 // What both ends of a message must agree on.
@@ -129,11 +163,10 @@ std::span<char> bytes_of(PeerRecord& record) {
 
 void compare_collective(ProcessGroup& group, const Call& call, Duration timeout) {
   Channel channel(group, call, timeout);
-  const std::string text = call.describe();
-  TextComparison comparison(text);
+  TextComparison comparison(call.fingerprint());
   channel.all_reduce_max(comparison.words);
   if (comparison.all_equal()) return;
-  throw_mismatch(group, call, gather_texts(channel, text, group.size()));
+  throw_mismatch(group, call, gather_texts(channel, text_for_others(call), group.size()));
 }
 
 void compare_with_peer(ProcessGroup& group, const Call& call, Duration timeout) {

@@ -127,8 +127,9 @@ std::unique_ptr<Monitor> SimRuntime::make_monitor() {
   return std::make_unique<SimMonitor>(simulation_);
 }
 
-void SimRuntime::begin_operation(std::string_view what, const CallSite& site, int meeting) {
-  simulation_.begin_operation(what, site.file, site.line, meeting);
+void SimRuntime::begin_operation(std::string_view what, const CallSite& site,
+                                 const MeetingCall& meeting) {
+  simulation_.begin_operation(what, site.file, site.line, {meeting.ranks, meeting.words});
 }
 
 std::uint64_t SimRuntime::random_u64() { return simulation_.random_u64(rank_); }

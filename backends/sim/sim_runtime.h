@@ -31,7 +31,8 @@ class SimRuntime final : public Runtime {
   void charge(Duration compute_cost) override;
   std::unique_ptr<Task> spawn(std::string name, std::function<void()> body) override;
   std::unique_ptr<Monitor> make_monitor() override;
-  void begin_operation(std::string_view what, const CallSite& site, int meeting) override;
+  void begin_operation(std::string_view what, const CallSite& site,
+                       const MeetingCall& meeting) override;
   void hit(std::string_view probe) override { simulation_.hit(probe); }
   std::uint64_t random_u64() override;
   FileSystem& files() override { return files_; }

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include "backends/api/error.h"
@@ -16,8 +15,6 @@
 namespace ddproof::scenario {
 namespace {
 
-constexpr std::size_t kFileBytesMax = std::size_t{4} << 20;
-constexpr int kNestingMax = 32;
 constexpr std::size_t kShownMax = 60;
 
 // A value in one short line.
@@ -28,42 +25,6 @@ std::string shown(const Json& value) {
   if (text.size() > kShownMax) text = text.substr(0, kShownMax) + "...";
   return text;
 }
-
-std::string line_and_column(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, byte == 0 ? 0 : byte - 1);
-  const auto line = 1 + std::ranges::count(before, '\n');
-  const auto start = before.rfind('\n');
-  const auto column = before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1;
-  return fmt::format("line {}, column {}", line, column);
-}
-
-// Called by the parser as it goes: refuses what would be lost or overflow before it is built.
-class Guard {
- public:
-  explicit Guard(const std::string& file) : file_(file) {}
-
-  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kNestingMax) {
-      throw ConfigError(fmt::format("{}: nested deeper than {}", file_, kNestingMax));
-    }
-    const auto at = static_cast<std::size_t>(depth);
-    if (event == Json::parse_event_t::object_start) {
-      keys_.resize(at + 1);
-      keys_[at].clear();
-    }
-    if (event == Json::parse_event_t::key) {
-      const auto key = parsed.get<std::string>();
-      if (!keys_[at - 1].insert(key).second) {
-        throw ConfigError(fmt::format("{}: the key \"{}\" stands twice in one object", file_, key));
-      }
-    }
-    return true;
-  }
-
- private:
-  const std::string& file_;
-  std::vector<std::set<std::string>> keys_;  // by depth
-};
 
 struct Unit {
   std::string_view name;
@@ -110,34 +71,16 @@ bool is_plain_name(std::string_view key) {
 
 }  // namespace
 
-Json read_json(std::string_view text, const std::string& file) {
-  if (text.size() > kFileBytesMax) {
-    throw ConfigError(fmt::format("{}: is {} bytes; a scenario has at most {}", file, text.size(),
-                                  kFileBytesMax));
-  }
-  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
-    throw ConfigError(file + ": is empty; a scenario is a JSON object");
-  }
-  try {
-    return Json::parse(text, Guard(file));
-  } catch (const Json::parse_error& error) {
-    const std::string what = error.what();  // "[...] parse error at line 1, column 2: WHY"
-    const auto why = what.find(": ");
-    throw ConfigError(fmt::format("{}: {}: no JSON: {}", file, line_and_column(text, error.byte),
-                                  why == std::string::npos ? what : what.substr(why + 2)));
-  } catch (const Json::exception& error) {  // a number that is too large
-    const std::string what = error.what();  // "[...] WHY"
-    throw ConfigError(fmt::format("{}: no JSON: {}", file, what.substr(what.find("] ") + 2)));
-  }
-}
-
 void JsonNode::fail(const std::string& what) const {
-  throw ConfigError(fmt::format("{}: {} {}", *file_, path_.empty() ? "the scenario" : path_, what));
+  throw ConfigError(
+      fmt::format("{}: {} {}", text_->file(), path_.empty() ? "the scenario" : path_, what));
 }
 
 void JsonNode::refuse(const std::string& allowed) const {
   fail(fmt::format("is {}; allowed: {}", shown(*value_), allowed));
 }
+
+int JsonNode::line() const { return text_->line_of(*value_); }
 
 bool JsonNode::boolean() const {
   if (!value_->is_boolean()) refuse("true or false");
@@ -191,7 +134,7 @@ std::vector<JsonNode> JsonNode::elements() const {
   if (!value_->is_array()) refuse("a list");
   std::vector<JsonNode> result;
   for (std::size_t i = 0; i < value_->size(); ++i) {
-    result.emplace_back((*value_)[i], *file_, fmt::format("{}[{}]", path_, i));
+    result.push_back({(*value_)[i], *text_, fmt::format("{}[{}]", path_, i)});
   }
   return result;
 }
@@ -214,7 +157,7 @@ JsonObject::JsonObject(const JsonNode& node) : node_(node) {
 
 JsonNode JsonObject::member(const std::string& key, const Json& value) const {
   const std::string shown_key = is_plain_name(key) ? key : Json(key).dump();
-  return {value, *node_.file_, node_.path_.empty() ? shown_key : node_.path_ + "." + shown_key};
+  return {value, *node_.text_, node_.path_.empty() ? shown_key : node_.path_ + "." + shown_key};
 }
 
 std::optional<JsonNode> JsonObject::find(const std::string& key) {

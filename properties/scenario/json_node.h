@@ -2,37 +2,32 @@
 // allowed.
 //
 // Every error is ConfigError, one line: "FILE: PATH is FOUND; allowed: ...".
-// Values that borrow: the document and the file's name must outlive them. Threads: any.
+// Values that borrow: the text must outlive them. Threads: any.
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "backends/api/time.h"
+#include "properties/scenario/json_text.h"
 
 namespace ddproof::scenario {
 
-using Json = nlohmann::ordered_json;
-
-// Reads `text`. Throws when it is too large, too deeply nested, empty, no JSON (with the line and
-// column), or has an object with one key twice.
-Json read_json(std::string_view text, const std::string& file);
-
 class JsonNode {
  public:
-  JsonNode(const Json& value, const std::string& file, std::string path)
-      : value_(&value), file_(&file), path_(std::move(path)) {}
+  // The document itself.
+  explicit JsonNode(const JsonText& text) : JsonNode(text.value(), text, "") {}
 
   // "FILE: PATH ".
   [[noreturn]] void fail(const std::string& what) const;
   // "FILE: PATH is FOUND; allowed: ...".
   [[noreturn]] void refuse(const std::string& allowed) const;
 
+  // Where this object begins in the file. Requires: it is an object.
+  int line() const;
   bool is_text() const { return value_->is_string(); }
   bool is_list() const { return value_->is_array(); }
   bool is_object() const { return value_->is_object(); }
@@ -52,8 +47,11 @@ class JsonNode {
 
  private:
   friend class JsonObject;
+  JsonNode(const Json& value, const JsonText& text, std::string path)
+      : value_(&value), text_(&text), path_(std::move(path)) {}
+
   const Json* value_;
-  const std::string* file_;
+  const JsonText* text_;
   std::string path_;
 };
 

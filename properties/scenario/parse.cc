@@ -313,8 +313,8 @@ std::string base_name(const std::string& path) {
 }  // namespace
 
 Scenario parse_scenario(std::string_view text, const std::string& file) {
-  const Json document = read_json(text, file);
-  JsonObject top(JsonNode(document, file, ""));
+  const JsonText document(text, file);
+  JsonObject top{JsonNode(document)};
   Scenario scenario;
   scenario.file = base_name(file);
   scenario.fact = top.require("fact").text();
@@ -347,7 +347,7 @@ Scenario parse_scenario(std::string_view text, const std::string& file) {
   parse_probes(top, scenario);
   top.finish();
   require_few_steps(*top.find("programs"), scenario);
-  scenario.digest = digest_of_run(document, scenario.file);
+  scenario.digest = digest_of_run(document.value(), scenario.file);
   return scenario;
 }
 

@@ -193,7 +193,7 @@ CallStep parse_call(Op op, JsonObject& object, const StepContext& context) {
 
 Site parse_site(JsonObject& object) {
   const auto at = object.find("at");
-  if (!at) return {};
+  if (!at) return {.file = "", .line = object.node().line()};
   const std::string text = at->text();
   const auto colon = text.rfind(':');
   Site site;

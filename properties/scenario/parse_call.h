@@ -18,7 +18,7 @@ std::optional<Op> find_operation(const std::string& name);
 // Throws ConfigError as parse_scenario().
 CallStep parse_call(Op op, JsonObject& object, const StepContext& context);
 
-// "at": "train.py:88".
+// "at": "train.py:88"; without it the line of the file on which the step begins.
 Site parse_site(JsonObject& object);
 
 // What follows the call's name in a story: "sum float32 [4]".

@@ -134,8 +134,9 @@ ProgramRun::Flow ProgramRun::run_step(const Step& step) {
 }
 
 CallSite ProgramRun::site_of(const Site& site) const {
-  const std::string& file = site.file.empty() ? shared_.scenario.file : site.file;
-  return {file.c_str(), site.line, ""};
+  const bool is_own = site.file.empty();
+  const std::string& file = is_own ? shared_.scenario.file : site.file;
+  return {file.c_str(), site.line, "", !is_own};
 }
 
 void ProgramRun::fail(const Step& step, const std::string& what) const {

@@ -28,7 +28,7 @@ namespace ddproof::scenario {
 struct Step;
 using Steps = std::vector<Step>;
 
-// Where a call is made; empty file: the scenario's own.
+// Where a call is made; empty file: the scenario's own, whose lines ranks do not compare.
 struct Site {
   std::string file;
   int line = 1;

@@ -227,7 +227,7 @@ class Shrinker {
 
 ShrunkScenario shrink_scenario(std::string_view text, const Scenario& scenario,
                                const ScenarioResult& failing, const std::string& name) {
-  Shrinker shrinker(read_json(text, scenario.file), scenario, failing);
+  Shrinker shrinker(JsonText(text, scenario.file).value(), scenario, failing);
   ShrunkScenario shrunk;
   shrunk.text = to_text(shrinker.run());
   shrunk.runs = shrinker.runs();

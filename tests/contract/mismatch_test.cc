@@ -106,6 +106,24 @@ TEST_P(Mismatch, TheTextNamesRankNumberAndBothCalls) {
   EXPECT_EQ(errors[3].what(), "rank 3/4 [" + GetParam() + "] barrier #1 at train.cc:20" + tail);
 }
 
+TEST_P(Mismatch, ASiteMayLeaveItsLineOut) {
+  const CallSite here{"job.json", 5, "", false}, there{"job.json", 123, "", false};
+  run(3, [&](RankContext& rank) {
+    rank.group.barrier({}, rank.group.rank() == 1 ? there : here)->wait();
+    const auto label = rank.group.rank() == 2 ? "B" : "A";
+    const CommError error = comm_error_of([&] {
+      rank.group.barrier({.label = label}, rank.group.rank() == 1 ? there : here)->wait();
+    });
+    EXPECT_EQ(error.culprits(), std::vector{2});
+    EXPECT_NE(std::string(error.what())
+                  .find("made different calls: rank 0: barrier #2 (A) at job.json:5; rank 1: "
+                        "barrier #2 (A) at job.json:123; rank 2: barrier #2 (B) at job.json:5; "
+                        "rank 2 differs from the majority; "),
+              std::string::npos)
+        << error.what();
+  });
+}
+
 // P24: two tensors of one shape in swapped order, told apart by their labels or call sites.
 TEST_P(Mismatch, SwappedTensorsOfOneShapeAreNoticed) {
   const auto a = all_reduce(2, ReduceOp::kSum, "weight"), b = all_reduce(2, ReduceOp::kSum, "bias");

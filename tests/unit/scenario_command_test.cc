@@ -119,7 +119,7 @@ TEST_F(ScenarioCommand, ExplainTellsWhatEachRankDidInVirtualTime) {
             "holds  " + path +
                 ": x\n"
                 "  deadlock by rank 0: 1 run, 0 messages, 3 ms of virtual time\n"
-                "  deadlock at t=3 ms: rank 1 waits in barrier #1 at x.json:1 for rank 0; rank 0 "
+                "  deadlock at t=3 ms: rank 1 waits in barrier #1 at x.json:3 for rank 0; rank 0 "
                 "has returned\n"
                 "  rank 0 on node 1\n"
                 "          0 ns  compute 3 ms: done at 3 ms\n"
@@ -166,6 +166,71 @@ TEST_F(ScenarioCommand, RefusesNoFileAndFilesThatCannotBeRead) {
   EXPECT_THROW(run({folder_.path() + "/missing.json"}), ConfigError);
   EXPECT_THROW(run({folder_.path()}), ConfigError);
   EXPECT_THROW(run({file("empty.json", "")}), ConfigError);
+}
+
+scenario::Verdict verdict(const std::string& text) {
+  return run_scenario(scenario::parse_scenario(text, "x.json"), {}).told.verdict;
+}
+
+TEST(ScenarioRun, NamesTheLineOfEachStep) {
+  const auto text = [](const std::string& last) {
+    return R"({"fact": "x", "world_size": 3, "programs": {
+  "0": [{"do": "barrier", "label": "A"}],
+  "1": [
+    {"do": "compute", "for": "1 s"},
+    {"do": "if", "ranks": "1", "then": [{"do": "compute", "for": "1 s"},
+      {"do": "barrier", "label": "A"}]}],
+  "2": [)" +
+           last +
+           R"(]
+}, "expect": {"outcome": "passes"}})";
+  };
+  EXPECT_EQ(describe(verdict(text(R"({"do": "barrier", "label": "A"})"))), "passes");
+  const scenario::Verdict mismatch = verdict(text(R"({"do": "barrier", "label": "B"})"));
+  EXPECT_EQ(mismatch.culprits, std::vector<int>{2});
+  EXPECT_NE(mismatch.text.find("rank 0: barrier #1 (A) at x.json:2; rank 1: barrier #1 (A) at "
+                               "x.json:6; rank 2: barrier #1 (B) at x.json:7; rank 2 differs"),
+            std::string::npos)
+      << mismatch.text;
+  // What is given is compared.
+  EXPECT_EQ(describe(verdict(text(R"({"do": "barrier", "label": "A", "at": "x.json:2"})"))),
+            "mismatch by rank 2");
+}
+
+TEST(ScenarioRun, FindsTheRankThatIsElsewhereWhereTheOthersMeetOnSeveralLines) {
+  const scenario::Verdict deadlock =
+      verdict(R"({"fact": "x", "world_size": 3, "checked": false, "programs": {
+  "0": [{"do": "barrier"}],
+  "1": [{"do": "barrier"}],
+  "2": [{"do": "recv", "from": 0}]
+}, "expect": {"outcome": "passes"}})");
+  EXPECT_EQ(describe(deadlock), "deadlock by rank 2") << deadlock.text;
+  EXPECT_NE(deadlock.text.find("barrier #1 at x.json:2"), std::string::npos) << deadlock.text;
+  EXPECT_NE(deadlock.text.find("barrier #1 at x.json:3"), std::string::npos) << deadlock.text;
+}
+
+TEST(ScenarioRun, TellsOfATimeoutInTheWordsOfARankThatWaited) {
+  const scenario::Verdict timeout =
+      verdict(R"({"fact": "x", "world_size": 3, "timeout": "1 s", "programs": {
+        "0": [{"do": "compute", "for": "2 s"}, {"do": "barrier"}],
+        "*": [{"do": "barrier"}]}, "expect": {"outcome": "timeout"}})");
+  EXPECT_EQ(describe(timeout), "timeout by rank 0");
+  EXPECT_TRUE(timeout.text.starts_with("rank 1/3 [sim] barrier #1 at x.json:3: ")) << timeout.text;
+  EXPECT_NE(timeout.text.find("rank 0 did not come"), std::string::npos) << timeout.text;
+}
+
+TEST(ScenarioRun, RunsTheSameHoweverItsFileIsLaidOut) {
+  const std::string last = R"("2": [{"do": "barrier", "label": "B"}]}})";
+  const std::string text = R"({"fact": "x", "world_size": 3, "expect": {"outcome": "mismatch"},
+      "programs": {"0-1": [{"do": "barrier", "label": "A"}],)";
+  const auto result = [](const std::string& whole) {
+    return run_scenario(scenario::parse_scenario(whole, "x.json"), {});
+  };
+  const auto compact = result(text + last);
+  const auto sparse = result(text + std::string(1000, '\n') + last);
+  EXPECT_EQ(compact.told.report.digest, sparse.told.report.digest);
+  EXPECT_NE(sparse.told.verdict.text.find("barrier #1 (B) at x.json:1002"), std::string::npos)
+      << sparse.told.verdict.text;
 }
 
 TEST(ScenarioRun, SeesEveryKindOfWrongExpectation) {

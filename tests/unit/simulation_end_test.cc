@@ -105,8 +105,9 @@ TEST(Deadlock, BlamesNobodyWhoHasEndedWhileAnotherWouldDo) {
 
 TEST(Deadlock, BlamesWhoIsNotWhereMostAre) {
   const std::vector<int> zero{0}, two{2};
-  const Report report = deadlock_of({{.what = "barrier", .ranks = &two, .meeting = 3},
-                                     {.what = "barrier", .ranks = &two, .meeting = 3},
+  const MeetingCall meeting{3, "barrier"};
+  const Report report = deadlock_of({{.what = "barrier", .ranks = &two, .meeting = meeting},
+                                     {.what = "barrier", .ranks = &two, .meeting = meeting},
                                      {.what = "recv", .ranks = &zero}});
   EXPECT_EQ(report.verdict_text,
             "deadlock at t=0 ns: rank 0 waits in barrier for rank 2; rank 2 waits in recv for rank "

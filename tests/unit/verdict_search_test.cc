@@ -121,12 +121,13 @@ class MeetWorld {
       pair_up(rank, its, step);
     }
     const bool meets = step.what == Do::kMeet;
+    const auto group = static_cast<std::size_t>(step.group);
+    const char* const what = meets ? kMeetings[group] : "message";
     const WaitReason reason{
-        .what = meets ? kMeetings[static_cast<std::size_t>(step.group)] : "message",
+        .what = what,
         .ranks = &its.missing,
         .any = step.what == Do::kReceiveAny,
-        .meeting =
-            meets ? MeetSearch::count(program_.groups[static_cast<std::size_t>(step.group)]) : 0};
+        .meeting = {meets ? MeetSearch::count(program_.groups[group]) : 0, what}};
     while (its.posted != nullptr) its.met.wait(simulation_, reason, patience());
   }
 
