@@ -12,7 +12,6 @@
 namespace ddproof::scenario {
 namespace {
 
-constexpr std::int64_t kTimesMax = 1'000'000;
 constexpr std::int64_t kSamplesMax = 10'000'000;
 constexpr std::int64_t kBatchMax = 4096;
 

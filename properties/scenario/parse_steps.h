@@ -8,6 +8,8 @@
 
 namespace ddproof::scenario {
 
+inline constexpr std::int64_t kTimesMax = 1'000'000;  // turns of a loop
+
 // What a program's steps are read for.
 struct StepContext {
   int world_size = 1;

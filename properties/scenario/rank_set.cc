@@ -88,6 +88,19 @@ bool RankSet::contains(std::int64_t number) const {
   });
 }
 
+std::string RankSet::half() const {
+  std::string text;
+  std::int64_t next = 0;  // what is there already ends before
+  for (const auto& [first, last] : ranges_) {
+    const std::int64_t from = std::max(first / 2, next);
+    if (from > last / 2) continue;
+    next = last / 2 + 1;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", from);
+    if (from < last / 2) text += fmt::format("-{}", last / 2);
+  }
+  return text;
+}
+
 std::optional<std::int64_t> RankSet::overlap(const RankSet& other) const {
   for (const auto& [first, last] : ranges_) {
     for (const auto& [other_first, other_last] : other.ranges_) {

@@ -21,6 +21,8 @@ class RankSet {
 
   std::vector<std::int64_t> numbers() const;  // ascending
   bool contains(std::int64_t number) const;
+  // The text of the set of its numbers' halves, rounded down: "4,8-9" of "9,16-19".
+  std::string half() const;
   // A number that is in both; none: nothing.
   std::optional<std::int64_t> overlap(const RankSet& other) const;
 

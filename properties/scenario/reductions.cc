@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "properties/scenario/parse_call.h"
+#include "properties/scenario/parse_steps.h"
+#include "properties/scenario/rank_set.h"
 #include "properties/scenario/scenario_edit.h"
 #include "simulator/fault_plan.h"
 
@@ -290,6 +292,37 @@ std::vector<Json> with_earlier_faults(const Json& document, std::uint64_t earlie
     }
   }
   return result;
+}
+
+Json halved(const Json& document, bool scales_turns) {
+  RankGroups groups = groups_of(document);
+  for (RankGroup& group : groups) {
+    for_each_step(group.steps, [&](Json& step) {
+      for (const char* key : {"times", "length"}) {
+        if (step.contains(key)) step[key] = (step[key].get<std::int64_t>() + 1) / 2;
+      }
+      if (step.contains("batches")) {
+        const Json& all = step["batches"];
+        const auto half = static_cast<std::ptrdiff_t>((all.size() + 1) / 2);
+        step["batches"] = std::vector<Json>(all.begin(), all.begin() + half);
+      }
+      if (scales_turns && step.contains("turns")) {
+        const auto turns = RankSet::parse(step["turns"].get<std::string>(), kTimesMax, "turn");
+        step["turns"] = turns.half();
+      }
+    });
+  }
+  return with_groups(document, groups);
+}
+
+Json taken_once(const Json& document) {
+  RankGroups groups = groups_of(document);
+  for (RankGroup& group : groups) {
+    for_each_step(group.steps, [](Json& step) {
+      if (step.value("times", 0) > 1) step["times"] = 1;
+    });
+  }
+  return with_groups(document, groups);
 }
 
 Json zeroed(const Json& document) {

@@ -45,6 +45,12 @@ Json without_faults(const Json& document, const Parts& parts);
 // fourth, ... of its time.
 std::vector<Json> with_earlier_faults(const Json& document, std::uint64_t earlier_max);
 
+// Loops take half as many turns, samplers half as many samples and trainings half as many steps,
+// all at once. `scales_turns`: conditions on turns then ask for half of their numbers.
+Json halved(const Json& document, bool scales_turns);
+// Loops take one turn.
+Json taken_once(const Json& document);
+
 // Calls that are checked give zeros and expect zeros, which is right for any number of ranks.
 Json zeroed(const Json& document);
 

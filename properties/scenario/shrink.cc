@@ -25,7 +25,10 @@ namespace ddproof::scenario {
 namespace {
 
 constexpr std::uint64_t kEventsMax = 30'000'000;  // of the simulator, over all tries
+constexpr std::uint64_t kOwnRunsMax = 4;          // as many again as so many runs of the failure
 constexpr int kWalks = 30;
+constexpr int kWalksMin = 3;  // also where a run is long
+constexpr std::uint64_t kWalkEventsMax = 1'000'000;
 constexpr std::size_t kFlatStepsMax = 2'000;
 constexpr std::uint64_t kEarlierMax = 32;
 
@@ -45,16 +48,24 @@ class Shrinker {
     is_race_ = depends_on_schedule(best_);
     const std::optional<Scenario> healthy = read(without_key(best_, "faults"));
     blames_faults_ = !failing.faults.empty() && healthy && passes(*healthy);
+    if (complaint_.outcome == Outcome::kLivelock) best_["event_limit"] = scenario.event_limit;
+    // Below any limit on events a program is stuck before its first call.
+    const std::optional<Scenario> once = read(taken_once(best_));
+    blames_turns_ = complaint_.outcome == Outcome::kLivelock && once && passes(*once);
+    events_max_ = kEventsMax + kOwnRunsMax * failing.told.report.events;
   }
 
   Json run() {
     for (bool is_smaller = true; is_smaller && !is_over();) {
       const std::string before = best_.dump();
+      take_fewer_turns();
       leave_out_keys();
       attempt(zeroed(best_));
       leave_out_ranks();
+      take_fewer_turns();  // without what the others did, a lower limit is enough
       attempt(flatten(best_, kFlatStepsMax));
       leave_out_steps();
+      take_fewer_turns();
       leave_out_faults();
       reduce_steps();
       is_smaller = best_.dump() != before;
@@ -70,7 +81,7 @@ class Shrinker {
   }
 
  private:
-  bool is_over() const { return events_ >= kEventsMax; }
+  bool is_over() const { return events_ >= events_max_; }
 
   Run run(const Scenario& scenario, sim::Scheduler& scheduler, std::uint64_t seed) {
     ++runs_;
@@ -105,9 +116,13 @@ class Shrinker {
     if (!scenario) return false;
     sim::RoundRobin round_robin;
     if (!complains(run(*scenario, round_robin, seed_))) return false;
-    if (!blames_faults_) return true;
-    const std::optional<Scenario> healthy = read(without_key(document, "faults"));
-    return healthy && passes(*healthy);
+    return (!blames_faults_ || holds(without_key(document, "faults"))) &&
+           (!blames_turns_ || holds(taken_once(document)));
+  }
+
+  bool holds(const Json& document) {
+    const std::optional<Scenario> scenario = read(document);
+    return scenario && passes(*scenario);
   }
 
   // Whether it fails under some schedule, and passes under another one. Tried first: the schedule
@@ -120,7 +135,11 @@ class Shrinker {
     sim::RandomWalk random_walk;
     std::optional<sim::Schedule> failing;
     bool has_passed = false;
-    for (int walk = 0; walk < kWalks && !(failing && has_passed); ++walk) {
+    const std::uint64_t begin = events_;
+    const auto may_walk = [&](int walk) {
+      return walk < kWalksMin || (walk < kWalks && events_ - begin < kWalkEventsMax);
+    };
+    for (int walk = 0; may_walk(walk) && !(failing && has_passed); ++walk) {
       sim::Scheduler* const schedulers[] = {&last, &round_robin, &random_walk};
       sim::Recorder recorder(*schedulers[std::min(walk, 2)]);
       const Run made = run(*scenario, recorder, schedule_.seed + static_cast<std::uint64_t>(walk));
@@ -162,6 +181,29 @@ class Shrinker {
     }
   }
 
+  // First of all, since each try costs half of the one before. What ends at a limit on events ends
+  // at half of it after half as many turns.
+  void take_fewer_turns() {
+    for (bool is_smaller = true; is_smaller && !is_over();) {
+      is_smaller = false;
+      for (const bool scales_turns : {true, false}) {
+        Json fewer = halved(best_, scales_turns);
+        if (blames_turns_) halve(fewer["event_limit"]);
+        is_smaller = is_smaller || attempt(fewer);
+      }
+    }
+    while (blames_turns_ && !is_over() && attempt(with_half_the_limit())) {
+    }
+  }
+
+  static void halve(Json& number) { number = (number.get<std::int64_t>() + 1) / 2; }
+
+  Json with_half_the_limit() const {
+    Json result = best_;
+    halve(result["event_limit"]);
+    return result;
+  }
+
   // The ranks that faults name, alone: with others gone one by one, messages go other ways than the
   // one that a fault strikes, until none does.
   void leave_out_bystanders() {
@@ -198,7 +240,10 @@ class Shrinker {
   }
 
   void leave_out_keys() {
-    for (const std::string& key : optional_keys(best_)) attempt(without_key(best_, key));
+    for (const std::string& key : optional_keys(best_)) {
+      const bool ends_it = complaint_.outcome == Outcome::kLivelock && key == "event_limit";
+      if (!ends_it) attempt(without_key(best_, key));
+    }
     for (const std::string& key : step_keys(best_, fixed_keys_))
       attempt(without_step_key(best_, key));
   }
@@ -217,6 +262,8 @@ class Shrinker {
   Keys fixed_keys_;
   bool is_race_ = false;        // it fails under some schedules only
   bool blames_faults_ = false;  // it passes without them
+  bool blames_turns_ = false;   // a livelock that passes where each loop takes one turn
+  std::uint64_t events_max_ = kEventsMax;
   sim::StackPool stacks_;
   std::set<std::uint64_t> tried_;  // digests
   std::uint64_t runs_ = 0;

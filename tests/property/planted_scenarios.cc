@@ -45,6 +45,7 @@ class Planter {
       document["programs"][std::to_string(rank)] = programs_[rank];
     }
     if (!fault_.empty()) document["faults"] = {fault_};
+    if (event_limit_ > 0) document["event_limit"] = event_limit_;
     return document.dump();
   }
 
@@ -263,6 +264,28 @@ class Planter {
     });
   }
 
+  void token() {
+    const int a = rank();
+    const int b = (a + 1 + pick(ranks_ - 1)) % ranks_;
+    const auto hand_on = [](const Json& first, const Json& second) {
+      return std::vector<Json>{
+          {{"do", "repeat"}, {"times", 100'000}, {"steps", Json::array({first, second})}}};
+    };
+    insert_pair(hand_on(message("send", "to", b, 1, 0), message("recv", "from", b, 1, 0)),
+                hand_on(message("recv", "from", a, 1, 0), message("send", "to", a, 1, 0)), a, b);
+    event_limit_ = 100'000;
+  }
+  void long_training() {
+    const int victim = rank();
+    const Json train = {{"do", "train"}, {"batches", std::vector<int>(10, 1)}};
+    const Json leave = {{"do", "if"},
+                        {"ranks", std::to_string(victim)},
+                        {"turns", std::to_string(20 + pick(15))},
+                        {"then", Json::array({{{"do", "exit"}}})}};
+    const Json loop = {{"do", "repeat"}, {"times", 40}, {"steps", Json::array({train, leave})}};
+    insert([&](int) { return std::vector<Json>{loop}; });
+  }
+
   void operation_fault(const char* kind) {
     end_together();
     fault_ = fmt::format("{} rank={} operation={}", kind, rank(), 2 + pick(10));
@@ -292,6 +315,7 @@ class Planter {
   int ranks_ = 1;
   std::vector<Json> programs_;  // by rank
   std::string fault_;
+  int event_limit_ = 0;  // 0: none
 };
 
 const std::vector<Planter::Kind>& Planter::kinds() {
@@ -318,6 +342,8 @@ const std::vector<Planter::Kind>& Planter::kinds() {
       {"a ring that receives first", &Planter::ring},
       {"a load that races with a save", &Planter::race},
       {"ranks that trained apart", &Planter::divergence},
+      {"a token without end", &Planter::token},
+      {"a rank that leaves a long training", &Planter::long_training},
       {"a crash by a fault", &Planter::crash_fault},
       {"a silence by a fault", &Planter::hang_fault},
       {"a dropped message", &Planter::drop},
