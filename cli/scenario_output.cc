@@ -35,10 +35,22 @@ std::string replay_line(const std::string& path, const Scenario& what,
                      shell_word(path));
 }
 
+// ", rank 1 of group tp": where a rank is besides the world.
+std::string groups_of(const Scenario& what, int rank) {
+  std::string text;
+  for (const scenario::Group& group : what.groups) {
+    const auto place = std::ranges::find(group.ranks, rank) - group.ranks.begin();
+    if (place < std::ssize(group.ranks))
+      text += fmt::format(", rank {} of group {}", place, group.name);
+  }
+  return text;
+}
+
 void print_stories(const Scenario& what, const std::vector<RankStory>& stories, std::ostream& out) {
   for (std::size_t rank = 0; rank < stories.size(); ++rank) {
-    out << fmt::format("  rank {} on node {}\n", rank,
-                       node_of(what.placement, static_cast<int>(rank)));
+    const auto number = static_cast<int>(rank);
+    out << fmt::format("  rank {} on node {}{}\n", rank, node_of(what.placement, number),
+                       groups_of(what, number));
     for (const StoryLine& line : stories[rank]) out << "  " << to_string(line) << "\n";
   }
 }

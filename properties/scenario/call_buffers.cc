@@ -51,21 +51,28 @@ std::int64_t reach(const Layout& layout) {
   return end;
 }
 
-bool has_values(const CallStep& call, PayloadMode payload, int world_size) {
-  // The smaller buffer of a rank: all_to_all's are both of the world's size.
-  const std::int64_t count = call.op == Op::kAllToAll ? call.count * world_size : call.count;
+bool has_root(Op op) {
+  return op == Op::kBroadcast || op == Op::kReduce || op == Op::kGather || op == Op::kScatter;
+}
+
+bool has_values(const CallStep& call, PayloadMode payload, int ranks) {
+  // The smaller buffer of a rank: all_to_all's are both of the group's size.
+  const std::int64_t count = call.op == Op::kAllToAll ? call.count * ranks : call.count;
   const std::size_t bytes = static_cast<std::size_t>(count) * ElementType(call.dtype).size();
   return payload == PayloadMode::kReal || bytes <= kSteeringBytes;
 }
 
 CallBuffers::CallBuffers(const CallStep& call, int rank, const Scenario& scenario)
-    : call_(call), is_root_(rank == call.root) {
-  const Sizes sizes = sizes_of(call, is_root_, scenario.world_size);
+    : call_(call),
+      is_root_(rank == call.root),
+      root_(has_root(call.op) ? scenario.rank_in_group(call, call.root) : 0),
+      peer_(is_point_to_point(call.op) ? scenario.rank_in_group(call, call.peer) : 0) {
+  const int ranks = scenario.size_of(call);
+  const Sizes sizes = sizes_of(call, is_root_, ranks);
   const std::size_t width = ElementType(call.dtype).size();
   input_ = CallMemory(static_cast<std::size_t>(sizes.input) * width);
   output_ = CallMemory(static_cast<std::size_t>(sizes.output) * width);
-  if (scenario.payload == PayloadMode::kSizeOnly &&
-      !has_values(call, scenario.payload, scenario.world_size)) {
+  if (scenario.payload == PayloadMode::kSizeOnly && !has_values(call, scenario.payload, ranks)) {
     return;
   }
   const std::vector<double> own{static_cast<double>(rank + 1)};
@@ -83,7 +90,7 @@ Buffer CallBuffers::shaped(const CallMemory& memory) const {
 
 WorkPtr CallBuffers::submit(ProcessGroup& group, CallSite site) {
   const CallOptions options{.label = call_.label, .timeout = call_.timeout};
-  const int root = call_.root;
+  const int root = root_;
   const ReduceOp op = call_.reduce;
   switch (call_.op) {
     case Op::kAllReduce: return group.all_reduce(shaped(input_), op, options, site);
@@ -95,8 +102,8 @@ WorkPtr CallBuffers::submit(ProcessGroup& group, CallSite site) {
     case Op::kGather: return group.gather(dense(input_), dense(output_), root, options, site);
     case Op::kScatter: return group.scatter(dense(input_), dense(output_), root, options, site);
     case Op::kAllToAll: return group.all_to_all(dense(input_), dense(output_), options, site);
-    case Op::kSend: return group.send(shaped(input_), call_.peer, call_.tag, options, site);
-    case Op::kRecv: return group.recv(shaped(output_), call_.peer, call_.tag, options, site);
+    case Op::kSend: return group.send(shaped(input_), peer_, call_.tag, options, site);
+    case Op::kRecv: return group.recv(shaped(output_), peer_, call_.tag, options, site);
     case Op::kBarrier: return group.barrier(options, site);
     case Op::kMonitoredBarrier: return group.monitored_barrier(call_.wait_all_ranks, options, site);
   }
@@ -115,7 +122,7 @@ ConstBuffer CallBuffers::result() const {
 std::optional<std::uint64_t> CallBuffers::replica_digest(const Scenario& scenario) const {
   const bool is_replicated =
       call_.op == Op::kAllReduce || call_.op == Op::kBroadcast || call_.op == Op::kAllGather;
-  const bool has_values_here = has_values(call_, scenario.payload, scenario.world_size);
+  const bool has_values_here = has_values(call_, scenario.payload, scenario.size_of(call_));
   if (!is_replicated || (!has_values_here && scenario.payload == PayloadMode::kSizeOnly))
     return std::nullopt;
   const ConstBuffer data = result();

@@ -17,8 +17,12 @@ namespace ddproof::scenario {
 // is no 64-bit number.
 std::int64_t reach(const Layout& layout);
 
-// Whether elements mean anything under this payload. Requires: the call has data.
-bool has_values(const CallStep& call, PayloadMode payload, int world_size);
+// broadcast, reduce, gather, scatter.
+bool has_root(Op op);
+
+// Whether elements mean anything under this payload. Requires: the call has data, and so many ranks
+// make it.
+bool has_values(const CallStep& call, PayloadMode payload, int ranks);
 
 class CallBuffers {
  public:
@@ -40,6 +44,8 @@ class CallBuffers {
 
   const CallStep& call_;
   bool is_root_;
+  int root_;  // in the group
+  int peer_;  // in the group
   CallMemory input_;
   CallMemory output_;  // unused where the call works in place
 };

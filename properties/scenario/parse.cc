@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <stdexcept>
 
 #include "backends/api/digest.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr int kRunsMax = 1'000'000;
 constexpr std::uint64_t kSearchRuns = 10'000;
+constexpr std::size_t kGroupsMax = 1'000;
 constexpr std::int64_t kDrawSeedsMax = 100'000;
 constexpr std::uint64_t kEventsDefault = 100'000'000;
 // Measured with a barrier and an all_reduce of 10,000 checked ranks.
@@ -201,10 +203,51 @@ int largest_node(const Scenario& scenario) {
   return largest;
 }
 
+// The ranks of the program `key`. What cannot be read names nobody: it is refused later.
+std::vector<int> takers_of(JsonObject programs, const std::string& key, int world_size) {
+  std::vector<bool> is_named(static_cast<std::size_t>(world_size), key == "*");
+  for (const auto& [other, node] : programs.members()) {
+    if (other == "*" || (key != "*" && other != key)) continue;
+    try {
+      for (const std::int64_t rank : RankSet::parse(other, world_size, "rank").numbers()) {
+        is_named[static_cast<std::size_t>(rank)] = key != "*";
+      }
+    } catch (const ConfigError&) {
+    }
+  }
+  std::vector<int> takers;
+  for (int rank = 0; rank < world_size; ++rank) {
+    if (is_named[static_cast<std::size_t>(rank)]) takers.push_back(rank);
+  }
+  return takers;
+}
+
+void parse_groups(JsonObject& top, Scenario& scenario) {
+  const auto node = top.find("groups");
+  if (!node) return;
+  JsonObject groups(*node);
+  scenario.groups_line = node->line();
+  for (const auto& [name, ranks] : groups.members()) {
+    if (scenario.groups.size() == kGroupsMax) {
+      node->fail(fmt::format("has more than {} groups", kGroupsMax));
+    }
+    if (name.empty()) ranks.fail("has no name; a group needs one");
+    Group group{name, {}};
+    std::set<int> members;
+    for (const JsonNode& member : ranks.elements()) {
+      const auto rank = static_cast<int>(member.whole(0, scenario.world_size - 1));
+      if (!members.insert(rank).second) member.fail(fmt::format("names rank {} twice", rank));
+      group.ranks.push_back(rank);
+    }
+    if (group.ranks.empty()) ranks.fail("is empty; allowed: the ranks of the group, one or more");
+    scenario.groups.push_back(std::move(group));
+  }
+}
+
 // "*" stands for the ranks that no other program names.
 void parse_programs(JsonObject& top, Scenario& scenario) {
   JsonObject programs(top.require("programs"));
-  const StepContext context{scenario.world_size, largest_node(scenario), scenario.payload};
+  StepContext context{scenario, scenario.world_size, largest_node(scenario), scenario.payload};
   std::optional<Program> others;
   for (const auto& [key, node] : programs.members()) {
     Program program;
@@ -213,6 +256,7 @@ void parse_programs(JsonObject& top, Scenario& scenario) {
     } catch (const ConfigError& error) {
       programs.node().fail(std::string("has a wrong key: ") + error.what());
     }
+    if (!scenario.groups.empty()) context.takers = takers_of(programs, key, scenario.world_size);
     program.steps = parse_steps(node, context);
     if (key == "*") {
       others = std::move(program);
@@ -342,6 +386,7 @@ Scenario parse_scenario(std::string_view text, const std::string& file) {
   parse_liveness(top, scenario);
   parse_schedules(top, scenario);
   require_room_for_whole_calls(top, scenario);
+  parse_groups(top, scenario);
   parse_programs(top, scenario);
   parse_expectation(top, scenario);
   parse_probes(top, scenario);

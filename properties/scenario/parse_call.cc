@@ -1,6 +1,7 @@
 #include "properties/scenario/parse_call.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -36,10 +37,6 @@ std::vector<Op> every_op() {
     ops.push_back(static_cast<Op>(op));
   }
   return ops;
-}
-
-bool has_root(Op op) {
-  return op == Op::kBroadcast || op == Op::kReduce || op == Op::kGather || op == Op::kScatter;
 }
 
 bool has_data(Op op) { return op != Op::kBarrier && op != Op::kMonitoredBarrier; }
@@ -111,9 +108,10 @@ std::vector<double> parse_values(const JsonNode& node, DType dtype) {
 }
 
 void require_few_bytes(const CallStep& call, const JsonNode& node, const StepContext& context) {
-  const std::int64_t parts = has_one_buffer(call.op) ? 1 : context.world_size + 1;
+  const int ranks = context.scenario.size_of(call);
+  const std::int64_t parts = has_one_buffer(call.op) ? 1 : ranks + 1;
   const std::int64_t part = has_one_buffer(call.op) ? reach(call.layout) : call.count;
-  const auto bytes = static_cast<__int128>(part) * parts * context.world_size *
+  const auto bytes = static_cast<__int128>(part) * parts * ranks *
                      static_cast<std::int64_t>(ElementType(call.dtype).size());
   const std::int64_t most = is_virtual(call.op, context) ? kVirtualBytesMax : kBufferBytesMax;
   if (bytes <= most) return;
@@ -123,11 +121,53 @@ void require_few_bytes(const CallStep& call, const JsonNode& node, const StepCon
 
 // Refuses what stands for elements that the payload leaves out.
 void require_values(const CallStep& call, const JsonNode& node, const StepContext& context) {
-  if (has_values(call, context.payload, context.world_size)) return;
+  if (has_values(call, context.payload, context.scenario.size_of(call))) return;
   node.fail(
       fmt::format("has no meaning: with payload \"{}\" a call of more than {} bytes has no "
                   "values; leave it out, or use payload \"real\"",
                   payload_names()[static_cast<std::size_t>(context.payload)], kSteeringBytes));
+}
+
+const Group& group_of(const CallStep& call, const StepContext& context) {
+  return context.scenario.groups[static_cast<std::size_t>(call.group)];
+}
+
+[[noreturn]] void refuse_stranger(const JsonNode& node, const Group& group, int rank) {
+  node.fail(fmt::format("is for group \"{}\", of which rank {} is no member; its members: {}",
+                        group.name, rank, fmt::join(group.ranks, ", ")));
+}
+
+bool has_member(const Group& group, int rank) {
+  return std::ranges::find(group.ranks, rank) != group.ranks.end();
+}
+
+// Every rank that may come to the step is a member.
+void parse_group(CallStep& call, JsonObject& object, const StepContext& context) {
+  const auto node = object.find("group");
+  if (!node) return;
+  const std::vector<Group>& groups = context.scenario.groups;
+  if (groups.empty()) {
+    node->fail(
+        fmt::format("is \"{}\", but the scenario has no groups; add \"groups\": {{\"{}\": "
+                    "[0, 1]}}",
+                    node->text(), node->text()));
+  }
+  std::vector<std::string> names;
+  for (const Group& group : groups) names.push_back(group.name);
+  call.group = static_cast<int>(node->choice(names));
+  for (const int rank : context.takers) {
+    const Group& group = group_of(call, context);
+    if (!has_member(group, rank)) refuse_stranger(*node, group, rank);
+  }
+}
+
+// A rank of the world that makes the call too.
+int parse_member(const JsonNode& node, const CallStep& call, const StepContext& context) {
+  const auto rank = static_cast<int>(node.whole(0, context.world_size - 1));
+  if (call.group >= 0 && !has_member(group_of(call, context), rank)) {
+    refuse_stranger(node, group_of(call, context), rank);
+  }
+  return rank;
 }
 
 void parse_data(CallStep& call, JsonObject& object, const StepContext& context) {
@@ -164,11 +204,11 @@ std::optional<Op> find_operation(const std::string& name) {
 
 CallStep parse_call(Op op, JsonObject& object, const StepContext& context) {
   CallStep call{.op = op};
+  parse_group(call, object, context);
   if (has_data(op)) parse_data(call, object, context);
   if (has_root(op)) {
-    if (const auto root = object.find("root")) {
-      call.root = static_cast<int>(root->whole(0, context.world_size - 1));
-    }
+    if (call.group >= 0) call.root = group_of(call, context).ranks.front();
+    if (const auto root = object.find("root")) call.root = parse_member(*root, call, context);
   }
   if (reduces(op)) {
     if (const auto reduce = object.find("reduce")) {
@@ -177,7 +217,7 @@ CallStep parse_call(Op op, JsonObject& object, const StepContext& context) {
   }
   if (is_point_to_point(op)) {
     const JsonNode peer = object.require(op == Op::kSend ? "to" : "from");
-    call.peer = static_cast<int>(peer.whole(0, context.world_size - 1));
+    call.peer = parse_member(peer, call, context);
     if (const auto tag = object.find("tag")) {
       call.tag = static_cast<std::uint32_t>(tag->whole(0, ProcessGroup::kTagMax));
     }
@@ -206,7 +246,7 @@ Site parse_site(JsonObject& object) {
   at->refuse("a file and a line, as in \"train.py:88\"");
 }
 
-std::string describe(const CallStep& call) {
+std::string describe(const CallStep& call, const StepContext& context) {
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : " ") + part; };
   if (reduces(call.op)) add(to_string(call.reduce));
@@ -218,6 +258,7 @@ std::string describe(const CallStep& call) {
     add(fmt::format("{} {}", call.op == Op::kSend ? "to" : "from", call.peer));
     add(fmt::format("tag {}", call.tag));
   }
+  if (call.group >= 0) add("group " + group_of(call, context).name);
   if (!call.label.empty()) add(call.label);
   return text;
 }

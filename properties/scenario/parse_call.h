@@ -22,6 +22,6 @@ CallStep parse_call(Op op, JsonObject& object, const StepContext& context);
 Site parse_site(JsonObject& object);
 
 // What follows the call's name in a story: "sum float32 [4]".
-std::string describe(const CallStep& call);
+std::string describe(const CallStep& call, const StepContext& context);
 
 }  // namespace ddproof::scenario

@@ -94,6 +94,17 @@ Action parse_repeat(JsonObject& object, const StepContext& context) {
   return repeat;
 }
 
+// As far as it asks for ranks.
+bool may_hold(const Condition& condition, int rank, const StepContext& context) {
+  if (condition.ranks && !condition.ranks->contains(rank)) return false;
+  return !condition.local_ranks ||
+         condition.local_ranks->contains(local_rank_of(context.scenario.placement, rank));
+}
+
+bool must_hold(const Condition& condition, int rank, const StepContext& context) {
+  return !condition.turns && !condition.result && may_hold(condition, rank, context);
+}
+
 Action parse_if(JsonObject& object, const StepContext& context) {
   IfStep step;
   Condition& condition = step.condition;
@@ -113,8 +124,12 @@ Action parse_if(JsonObject& object, const StepContext& context) {
         "lacks a condition; give \"ranks\", \"local_ranks\", \"turns\" or "
         "\"result\"");
   }
-  step.then = parse_steps(object.require("then"), context);
-  if (const auto otherwise = object.find("else")) step.otherwise = parse_steps(*otherwise, context);
+  StepContext inside = context;
+  std::erase_if(inside.takers, [&](int rank) { return !may_hold(condition, rank, context); });
+  step.then = parse_steps(object.require("then"), inside);
+  inside.takers = context.takers;
+  std::erase_if(inside.takers, [&](int rank) { return must_hold(condition, rank, context); });
+  if (const auto otherwise = object.find("else")) step.otherwise = parse_steps(*otherwise, inside);
   return step;
 }
 
@@ -150,8 +165,8 @@ const std::vector<std::string>& step_names() {
 }
 
 // What a story adds to the step's name.
-std::string details_of(const Action& action) {
-  if (const auto* call = std::get_if<CallStep>(&action)) return describe(*call);
+std::string details_of(const Action& action, const StepContext& context) {
+  if (const auto* call = std::get_if<CallStep>(&action)) return describe(*call, context);
   if (const auto* time = std::get_if<PassTime>(&action)) return text_of(time->duration);
   if (const auto* guard = std::get_if<GuardStep>(&action)) {
     return fmt::format("per {}, work {}", guard->scope == GuardScope::kNode ? "node" : "world",
@@ -174,7 +189,7 @@ Step parse_step(const JsonNode& node, const StepContext& context) {
   const std::string name = step_names()[what.choice(step_names())];
   Step step{name, parse_action(name, object, context)};
   object.finish();
-  const std::string details = details_of(step.action);
+  const std::string details = details_of(step.action, context);
   if (!details.empty()) step.text += " " + details;
   return step;
 }

@@ -12,11 +12,13 @@ inline constexpr std::int64_t kTimesMax = 1'000'000;  // turns of a loop
 
 // What a program's steps are read for.
 struct StepContext {
+  const Scenario& scenario;  // its world, placement and groups
   int world_size = 1;
   int local_ranks = 1;  // of the node that has the most
   PayloadMode payload = PayloadMode::kReal;
   bool in_sampler = false;
   bool in_loop = false;
+  std::vector<int> takers = {};  // the ranks that may take the steps, where there are groups
 };
 
 // Throws ConfigError as parse_scenario().

@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <span>
 #include <typeinfo>
 #include <utility>
 
 #include "backends/api/error.h"
+#include "backends/api/list_of.h"
 #include "backends/registry/simulated_world.h"
 #include "properties/scenario/call_buffers.h"
 #include "properties/scenario/elements.h"
+#include "properties/scenario/named_group.h"
 #include "reference/data/batch_reader.h"
 #include "reference/data/dataset.h"
 #include "reference/data/distributed_sampler.h"
@@ -29,6 +32,19 @@ std::string name_of_current_exception() {
   } catch (...) {
     return "ended";
   }
+}
+
+// What a call in a group says of the group's ranks, said of the world's.
+CommError in_the_world(const CommError& error, const Group& group) {
+  std::vector<int> culprits;
+  for (const int rank : error.culprits()) {
+    culprits.push_back(group.ranks[static_cast<std::size_t>(rank)]);
+  }
+  std::ranges::sort(culprits);
+  return CommError(error.kind(),
+                   fmt::format("group {}, whose ranks 0, 1, ... are {}: {}", group.name,
+                               list_of(group.ranks), error.what()),
+                   culprits);
 }
 
 std::string with_rank(std::string path, int rank) {
@@ -95,6 +111,7 @@ ProgramRun::ProgramRun(SharedRun& shared, RankContext& rank)
 
 void ProgramRun::run() {
   try {
+    make_groups();
     run_steps(shared_.scenario.program_of(number_));
   } catch (const CommError& error) {
     const bool is_timeout = error.kind() == CommErrorKind::kTimeout;
@@ -102,6 +119,21 @@ void ProgramRun::run() {
     throw;
   }
   if (training_) shared_.replicas.add_state(number_, training_->digest());
+}
+
+void ProgramRun::make_groups() {
+  const CallSite site = site_of({.file = "", .line = shared_.scenario.groups_line});
+  for (const Group& group : shared_.scenario.groups) {
+    const auto place = std::ranges::find(group.ranks, number_) - group.ranks.begin();
+    const bool is_in = place < std::ssize(group.ranks);
+    auto part = rank_.group.split(is_in ? 0 : -1, static_cast<int>(place), site);
+    if (part) part = std::make_unique<NamedGroup>(std::move(part), group.name);
+    groups_.push_back(std::move(part));
+  }
+}
+
+ProcessGroup& ProgramRun::group_of(const CallStep& call) const {
+  return call.group < 0 ? rank_.group : *groups_[static_cast<std::size_t>(call.group)];
 }
 
 ProgramRun::Flow ProgramRun::run_steps(const Steps& steps) {
@@ -145,14 +177,19 @@ void ProgramRun::fail(const Step& step, const std::string& what) const {
 
 ProgramRun::Flow ProgramRun::act(const Step& step, const CallStep& call) {
   CallBuffers buffers(call, number_, shared_.scenario);
-  buffers.submit(rank_.group, site_of(call.site))->wait();
+  try {
+    buffers.submit(group_of(call), site_of(call.site))->wait();
+  } catch (const CommError& error) {
+    if (call.group < 0 || error.kind() == CommErrorKind::kDeadlock) throw;
+    throw in_the_world(error, shared_.scenario.groups[static_cast<std::size_t>(call.group)]);
+  }
   const ConstBuffer result = buffers.result();
   if (result.count() == 0) return Flow::kGoOn;
   result_ = element_at(result, 0);
   const Scenario& scenario = shared_.scenario;
-  no_result_of_ = has_values(call, scenario.payload, scenario.world_size) ? nullptr : &step;
+  no_result_of_ = has_values(call, scenario.payload, scenario.size_of(call)) ? nullptr : &step;
   if (const auto digest = buffers.replica_digest(scenario)) {
-    shared_.replicas.add_result(number_, step.text, *digest);
+    shared_.replicas.add_result(call.group, scenario.size_of(call), number_, step.text, *digest);
   }
   if (call.expect.empty()) return Flow::kGoOn;
   if (const auto wrong = difference(result, call.expect)) fail(step, *wrong);

@@ -80,6 +80,8 @@ class ProgramRun {
   Flow act(const Step& step, const ExitStep&);
   Flow act(const Step& step, const ThrowStep& thrown);
 
+  void make_groups();
+  ProcessGroup& group_of(const CallStep& call) const;
   RankTraining& start_training();
   bool holds(const Condition& condition) const;
   CallSite site_of(const Site& site) const;
@@ -89,7 +91,8 @@ class ProgramRun {
   RankContext& rank_;
   int number_;  // of this rank
   int local_rank_;
-  std::unique_ptr<RankTraining> training_;  // once something trained
+  std::vector<std::unique_ptr<ProcessGroup>> groups_;  // null: this rank is not in it
+  std::unique_ptr<RankTraining> training_;             // once something trained
   int depth_ = 0;
   std::int64_t turn_ = 0;               // of the innermost loop
   std::int64_t batch_size_ = 0;         // of the sampler's current batch

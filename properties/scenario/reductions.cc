@@ -248,6 +248,20 @@ Json without_messages(const Json& document, const Parts& parts) {
   return with_groups(document, groups);
 }
 
+std::size_t count_groups(const Json& document) {
+  return document.value("groups", Json::object()).size();
+}
+
+Json without_groups(const Json& document, const Parts& parts) {
+  Json result = document;
+  result["groups"] = Json::object();
+  std::size_t at = 0;
+  for (const auto& [name, ranks] : document.at("groups").items()) {
+    if (!parts[at++]) result["groups"][name] = ranks;
+  }
+  return result;
+}
+
 std::set<int> ranks_of_faults(const Json& document) {
   std::set<int> ranks;
   for (const Json& text : document.value("faults", Json::array())) {

@@ -38,6 +38,10 @@ Json without_steps_of_groups(const Json& document, const Parts& parts);
 std::size_t count_messages(const Json& document);
 Json without_messages(const Json& document, const Parts& parts);
 
+std::size_t count_groups(const Json& document);
+// Steps in them then belong to no group of the scenario.
+Json without_groups(const Json& document, const Parts& parts);
+
 // The ranks that its faults name one by one.
 std::set<int> ranks_of_faults(const Json& document);
 Json without_faults(const Json& document, const Parts& parts);

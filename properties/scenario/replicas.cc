@@ -1,6 +1,7 @@
 #include "properties/scenario/replicas.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ddproof::scenario {
 namespace {
@@ -25,23 +26,27 @@ std::vector<int> odd_ranks(const Digests& digests) {
 
 Replicas::Replicas(int world_size)
     : world_size_(static_cast<std::size_t>(world_size)),
-      counts_(world_size_),
-      states_(make_entry("parameters or momentum after training")) {}
+      states_(make_entry("parameters or momentum after training", world_size_)) {}
 
-Replicas::Entry Replicas::make_entry(const std::string& what) const {
-  return {.what = what, .digests = Digests(world_size_), .missing = world_size_};
+Replicas::Entry Replicas::make_entry(const std::string& what, std::size_t size) const {
+  return {.what = what, .digests = Digests(world_size_), .missing = size};
 }
 
 void Replicas::add(Entry& entry, int rank, std::uint64_t digest) {
-  if (entry.missing-- == entry.digests.size()) entry.first = digest;
+  if (std::exchange(entry.is_first, false)) entry.first = digest;
+  --entry.missing;
   entry.alike = entry.alike && digest == entry.first;
   entry.digests[static_cast<std::size_t>(rank)] = digest;
 }
 
-void Replicas::add_result(int rank, const std::string& what, std::uint64_t digest) {
-  const auto [place, is_new] = results_.try_emplace(counts_[static_cast<std::size_t>(rank)]++);
+void Replicas::add_result(int group, int size, int rank, const std::string& what,
+                          std::uint64_t digest) {
+  const auto index = static_cast<std::size_t>(group + 1);
+  if (index >= counts_.size()) counts_.resize(index + 1, std::vector<std::int64_t>(world_size_));
+  const std::int64_t number = counts_[index][static_cast<std::size_t>(rank)]++;
+  const auto [place, is_new] = results_.try_emplace({number, group});
   Entry& entry = place->second;
-  if (is_new) entry = make_entry(what);
+  if (is_new) entry = make_entry(what, static_cast<std::size_t>(size));
   add(entry, rank, digest);
   if (entry.missing == 0 && entry.alike) results_.erase(place);
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ddproof::scenario {
@@ -22,9 +23,9 @@ class Replicas {
  public:
   explicit Replicas(int world_size);
 
-  // The rank's next result that all ranks get alike. A rank's n-th is compared with the others'
-  // n-th.
-  void add_result(int rank, const std::string& what, std::uint64_t digest);
+  // The rank's next result that all `size` ranks of a group get alike; -1 is the world. A rank's
+  // n-th in a group is compared with the others' n-th there.
+  void add_result(int group, int size, int rank, const std::string& what, std::uint64_t digest);
   // What the rank has trained in the end; once.
   void add_state(int rank, std::uint64_t digest);
 
@@ -37,16 +38,18 @@ class Replicas {
     std::string what;
     std::vector<std::optional<std::uint64_t>> digests;  // by rank
     std::size_t missing = 0;
+    bool is_first = true;
     bool alike = true;  // those that are there
     std::uint64_t first = 0;
   };
 
-  Entry make_entry(const std::string& what) const;
+  Entry make_entry(const std::string& what, std::size_t size) const;
   static void add(Entry& entry, int rank, std::uint64_t digest);
 
   std::size_t world_size_;
-  std::vector<std::int64_t> counts_;       // of results, by rank
-  std::map<std::int64_t, Entry> results_;  // by number; without those that all ranks hold alike
+  std::vector<std::vector<std::int64_t>> counts_;  // of results, by group (-1 first) and rank
+  // By number and group; without those that all ranks hold alike.
+  std::map<std::pair<std::int64_t, int>, Entry> results_;
   Entry states_;
 };
 

@@ -1,5 +1,7 @@
 #include "properties/scenario/scenario.h"
 
+#include <algorithm>
+
 #include "backends/api/check.h"
 
 namespace ddproof::scenario {
@@ -32,6 +34,20 @@ const Steps& Scenario::program_of(int rank) const {
     if (program.ranks.contains(rank)) return program.steps;
   }
   DDPROOF_CHECK(false);
+}
+
+int Scenario::size_of(const CallStep& call) const {
+  return call.group < 0
+             ? world_size
+             : static_cast<int>(groups[static_cast<std::size_t>(call.group)].ranks.size());
+}
+
+int Scenario::rank_in_group(const CallStep& call, int rank) const {
+  if (call.group < 0) return rank;
+  const std::vector<int>& ranks = groups[static_cast<std::size_t>(call.group)].ranks;
+  const auto found = std::ranges::find(ranks, rank);
+  DDPROOF_CHECK(found != ranks.end());
+  return static_cast<int>(found - ranks.begin());
 }
 
 }  // namespace ddproof::scenario

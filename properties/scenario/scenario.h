@@ -34,10 +34,18 @@ struct Site {
   int line = 1;
 };
 
+// Ranks that also make calls among themselves.
+struct Group {
+  std::string name;
+  std::vector<int> ranks;  // of the world, by their rank in the group
+};
+
 // A call on the process group. `count` is the number of elements of one rank's part: all_gather's
-// output, reduce_scatter's input and all_to_all's two buffers have world size times as many.
+// output, reduce_scatter's input and all_to_all's two buffers have as many times more as the group
+// has ranks. `root` and `peer` are ranks of the world.
 struct CallStep {
   Op op = Op::kBarrier;
+  int group = -1;  // of Scenario::groups; -1: the world
   DType dtype = DType::kFloat32;
   std::int64_t count = 1;
   Layout layout;  // in-place operations, send, recv
@@ -186,6 +194,8 @@ struct Scenario {
   std::optional<RankSet> drawn_faults;  // seeds; more faults, drawn anew for each of them
   std::optional<sim::Liveness> liveness;
   std::vector<sim::CampaignOptions> schedules;  // their seeds count from 0
+  std::vector<Group> groups;                    // made in this order, by all ranks, at the start
+  int groups_line = 1;                          // where the file names them
   std::vector<Program> programs;                // no rank is in two
   Expectation expect;
   std::vector<std::string> probes;  // each must be hit in one run or more
@@ -193,6 +203,10 @@ struct Scenario {
 
   // Every rank has one.
   const Steps& program_of(int rank) const;
+  // How many ranks make the call.
+  int size_of(const CallStep& call) const;
+  // The rank in the call's group of a rank of the world. Requires: it is in the group.
+  int rank_in_group(const CallStep& call, int rank) const;
 };
 
 }  // namespace ddproof::scenario

@@ -96,7 +96,11 @@ class Renumbering {
       step[key] = peer;
     }
     if (kept_ < static_cast<int>(numbers_.size())) expect_anew(step);
-    if (step.contains("root")) step["root"] = std::max(0, (*this)(step["root"].get<int>()));
+    if (step.contains("root")) {
+      const int root = (*this)(step["root"].get<int>());
+      step["root"] = std::max(0, root);
+      if (root == kLost && step.contains("group")) step.erase("root");
+    }
     for (const char* key : kStepLists) {
       if (step.contains(key)) step[key] = steps(step[key]);
     }
@@ -125,7 +129,9 @@ class Renumbering {
     const bool are_numbers =
         step["expect"].is_number() && (!has_value || step["value"].is_number());
     if (are_numbers && has_value && step["value"] == 0 && step["expect"] == 0) return;
-    if (are_numbers && step["expect"] == sum_of(step, static_cast<int>(numbers_.size()))) {
+    const bool is_of_all = !step.contains("group");
+    if (are_numbers && is_of_all &&
+        step["expect"] == sum_of(step, static_cast<int>(numbers_.size()))) {
       step["expect"] = sum_of(step, kept_);
     } else {
       step.erase("expect");
@@ -304,6 +310,13 @@ Json keep_ranks(const Json& document, const std::vector<int>& kept, LostPeer los
       if (fault) faults.push_back(sim::to_string(*fault));
     }
     result["faults"] = std::move(faults);
+  }
+  if (result.contains("groups")) {
+    Json& groups = result["groups"] = Json::object();
+    for (const auto& [name, ranks] : document.at("groups").items()) {
+      const std::vector<int> fewer_ranks = renumber(ranks.get<std::vector<int>>());
+      if (!fewer_ranks.empty()) groups[name] = fewer_ranks;
+    }
   }
   Json& expect = result["expect"];
   if (expect.contains("culprits")) {

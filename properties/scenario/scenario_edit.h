@@ -31,7 +31,8 @@ enum class LostPeer : std::uint8_t {
 };
 
 // The same world without the other ranks; those that are kept, in ascending order, become 0, 1, ...
-// Faults and culprits that are lost are dropped; a lost root becomes rank 0. An expected sum that
+// Faults and culprits that are lost are dropped, and groups without ranks; a lost root becomes rank
+// 0, or the first of its group. An expected sum that
 // was right for equal or default values still is; other expectations of collectives are dropped,
 // since they may have been right only for so many ranks. Requires: one is kept.
 Json keep_ranks(const Json& document, const std::vector<int>& kept, LostPeer lost_peer);

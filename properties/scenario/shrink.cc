@@ -232,6 +232,7 @@ class Shrinker {
     leave_out(count_messages, without_messages);
     leave_out(count_shared_steps, without_shared_steps);
     leave_out(count_steps_of_groups, without_steps_of_groups);
+    leave_out(count_groups, without_groups);
   }
 
   void leave_out_faults() {

@@ -29,7 +29,7 @@ STEPS = {
 # Good values for the keys that the steps of one kind may have besides.
 VALUES = {
     "dtype": "int32", "count": 4, "value": [1, 2], "expect": 3, "root": 1, "reduce": "max",
-    "label": "x", "timeout": "1 s", "at": "train.py:8", "tag": 7, "wait_all_ranks": True,
+    "label": "x", "group": "tp", "timeout": "1 s", "at": "train.py:8", "tag": 7, "wait_all_ranks": True,
     "scope": "world", "work": "1 ms", "fails": "x", "batch_size": 2, "shuffle": False,
     "drop_last": True, "drop_last_batch": True, "seed": 1, "epoch": 1, "position": 0, "each": [],
     "shared": False, "expect_step": 1, "else": [], "result": 1, "local_ranks": "0-1",
@@ -55,7 +55,7 @@ def refusal(document):
 
 def with_step(step):
     return {"fact": "x", "world_size": 2, "expect": {"outcome": "passes"},
-            "programs": {"*": [step]}}
+            "groups": {"tp": [0, 1]}, "programs": {"*": [step]}}
 
 
 def steps_of(schema):

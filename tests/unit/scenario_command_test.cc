@@ -197,6 +197,37 @@ TEST(ScenarioRun, NamesTheLineOfEachStep) {
             "mismatch by rank 2");
 }
 
+// Three ranks in a group, and what the last two of the four programs do.
+std::string in_group(const std::string& members, const std::string& rank_1) {
+  return R"({"fact": "x", "world_size": 4, "groups": {"tp": [3, 1, 2]}, "timeout": "1 s", )" +
+         members + R"( "programs": {"0": [{"do": "sleep", "for": "5 s"}],
+           "2-3": [{"do": "all_reduce", "group": "tp"}], "1": [)" +
+         rank_1 + R"(]}, "expect": {"outcome": "passes"}})";
+}
+
+TEST(ScenarioRun, TellsOfRanksOfTheWorldWhatHappensInAGroup) {
+  const scenario::Verdict mismatch =
+      verdict(in_group("", R"({"do": "all_reduce", "count": 2, "group": "tp"})"));
+  EXPECT_EQ(describe(mismatch), "mismatch by rank 1");
+  EXPECT_TRUE(mismatch.text.starts_with("group tp, whose ranks 0, 1, ... are ranks 3, 1, 2: rank "))
+      << mismatch.text;
+  const std::string late =
+      R"({"do": "compute", "for": "3 s"}, {"do": "all_reduce", "group": "tp"})";
+  EXPECT_EQ(describe(verdict(in_group("", late))), "timeout by rank 1");
+  EXPECT_EQ(describe(verdict(in_group(R"("checked": false,)", late))), "timeout by rank 1");
+  const scenario::Verdict gone = verdict(in_group("", R"({"do": "crash"})"));
+  EXPECT_EQ(describe(gone), "lost rank by rank 1") << gone.text;
+  // It closes its groups.
+  EXPECT_EQ(describe(verdict(in_group("", R"({"do": "exit"})"))), "lost rank by rank 1");
+}
+
+TEST(ScenarioRun, ComparesTheResultsOfEachGroup) {
+  EXPECT_EQ(outcome(R"("world_size": 4, "groups": {"a": [0, 1], "b": [2, 3]}, "checked": false,
+      "programs": {"0-1": [{"do": "all_reduce", "group": "a", "count": 1000}],
+                   "*": [{"do": "all_reduce", "group": "b", "count": 1000}]})"),
+            "passes");
+}
+
 TEST(ScenarioRun, FindsTheRankThatIsElsewhereWhereTheOthersMeetOnSeveralLines) {
   const scenario::Verdict deadlock =
       verdict(R"({"fact": "x", "world_size": 3, "checked": false, "programs": {

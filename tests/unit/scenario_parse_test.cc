@@ -147,11 +147,12 @@ TEST(ScenarioFile, WithAnUnknownNameIsRefusedWithTheNearest) {
       refusal(with(R"("programs": {"*": []}, "time_out": "1 s")")),
       "x.json: time_out is not known; allowed: fact, source, world_size, ranks_per_node, "
       "nodes, timeout, event_limit, checked, timeouts_end_deadlocks, fidelity, payload, network, "
-      "compute, drawn_faults, faults, liveness, schedules, programs, expect, probes; did you "
-      "mean \"timeout\"?");
-  EXPECT_EQ(refusal(program(R"({"do": "barrier", "labl": "x"})")),
-            "x.json: programs.\"*\"[0].labl is not known; allowed: do, label, timeout, at; did you "
-            "mean \"label\"?");
+      "compute, drawn_faults, faults, liveness, schedules, groups, programs, expect, probes; did "
+      "you mean \"timeout\"?");
+  EXPECT_EQ(
+      refusal(program(R"({"do": "barrier", "labl": "x"})")),
+      "x.json: programs.\"*\"[0].labl is not known; allowed: do, group, label, timeout, at; did "
+      "you mean \"label\"?");
   EXPECT_TRUE(refusal(program(R"({"do": "barier"})")).ends_with("; did you mean \"barrier\"?"));
   EXPECT_EQ(refusal(program(R"({"label": "x"})")), "x.json: programs.\"*\"[0] lacks \"do\"");
 }
@@ -166,6 +167,47 @@ TEST(ScenarioFile, WithAProbeThatNothingHitsIsRefused) {
   EXPECT_TRUE(wrong.starts_with(R"(x.json: probes[1] is "crash inside all_redcue"; allowed: )"))
       << wrong;
   EXPECT_TRUE(wrong.ends_with(R"(; did you mean "crash inside all_reduce"?)")) << wrong;
+}
+
+TEST(ScenarioFile, WithGroupsThatCannotBeIsRefused) {
+  const auto why = [](const std::string& groups) {
+    return refusal(with(R"("programs": {"*": []}, "groups": )" + groups));
+  };
+  EXPECT_EQ(why(R"({"tp": [0, 1], "dp": [3]})"), "accepted");
+  EXPECT_EQ(why(R"([0])"), "x.json: groups is a list; allowed: an object");
+  EXPECT_EQ(why(R"({"": [0]})"), R"(x.json: groups."" has no name; a group needs one)");
+  EXPECT_EQ(why(R"({"tp": []})"),
+            "x.json: groups.tp is empty; allowed: the ranks of the group, one or more");
+  EXPECT_EQ(why(R"({"tp": [0, 4]})"), "x.json: groups.tp[1] is 4; allowed: 0 to 3");
+  EXPECT_EQ(why(R"({"tp": [2, 0, 2]})"), "x.json: groups.tp[2] names rank 2 twice");
+}
+
+TEST(ScenarioFile, WithACallInAGroupOfOthersIsRefused) {
+  const auto why = [](const std::string& programs) {
+    return refusal(with(R"("groups": {"tp": [0, 2], "dp": [1, 3]}, "programs": )" + programs));
+  };
+  const std::string tp = R"({"do": "barrier", "group": "tp"})";
+  EXPECT_EQ(why(R"({"0,2": [)" + tp + R"(], "*": [{"do": "barrier", "group": "dp"}]})"),
+            "accepted");
+  EXPECT_EQ(why(R"({"*": [{"do": "if", "ranks": "0-1", "then": [{"do": "if", "ranks": "1",
+                   "then": [], "else": [)" +
+                tp + "]}]}]}"),
+            "accepted");
+  EXPECT_EQ(why(R"({"0": [], "*": [)" + tp + "]}"),
+            R"(x.json: programs."*"[0].group is for group "tp", of which rank 1 is no member; )"
+            "its members: 0, 2");
+  EXPECT_EQ(
+      why(R"({"*": [{"do": "if", "ranks": "0", "result": 1, "then": [], "else": [)" + tp + "]}]}"),
+      R"(x.json: programs."*"[0].else[0].group is for group "tp", of which rank 1 is no )"
+      "member; its members: 0, 2");
+  EXPECT_EQ(why(R"({"*": [], "0": [{"do": "broadcast", "group": "tp", "root": 1}]})"),
+            R"(x.json: programs.0[0].root is for group "tp", of which rank 1 is no member; )"
+            "its members: 0, 2");
+  EXPECT_EQ(why(R"({"*": [], "0": [{"do": "barrier", "group": "tpp"}]})"),
+            R"(x.json: programs.0[0].group is "tpp"; allowed: tp, dp; did you mean "tp"?)");
+  EXPECT_EQ(refusal(program(tp)),
+            R"(x.json: programs."*"[0].group is "tp", but the scenario has no groups; add )"
+            R"("groups": {"tp": [0, 1]})");
 }
 
 TEST(ScenarioFile, WithAMisspelledKeyThatItNeedsIsToldOfTheSpelling) {

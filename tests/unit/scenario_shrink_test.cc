@@ -130,6 +130,35 @@ TEST(ScenarioEdit, KeptRanksAreRenumberedWhereverTheyStand) {
   EXPECT_EQ(dropped.at("programs").at("*").at(2).at("then"), Json::array());
 }
 
+TEST(ScenarioEdit, KeptRanksStayInTheirGroups) {
+  const Json document = Json::parse(R"({"fact": "x", "world_size": 4,
+      "groups": {"a": [3, 1], "b": [0, 2]},
+      "programs": {"0,2": [{"do": "barrier", "group": "b"}],
+        "1,3": [{"do": "broadcast", "root": 3, "group": "a"},
+                {"do": "all_reduce", "group": "a", "expect": 6}]},
+      "expect": {"outcome": "passes"}})");
+  EXPECT_EQ(keep_ranks(document, {0, 1}, LostPeer::kSkip), Json::parse(R"({"fact": "x",
+      "world_size": 2, "groups": {"a": [1], "b": [0]},
+      "programs": {"0": [{"do": "barrier", "group": "b"}],
+        "1": [{"do": "broadcast", "group": "a"}, {"do": "all_reduce", "group": "a"}]},
+      "expect": {"outcome": "passes"}})"));
+  EXPECT_EQ(keep_ranks(document, {1}, LostPeer::kSkip).at("groups"), Json::parse(R"({"a": [0]})"));
+}
+
+TEST(ScenarioShrink, KeepsTheGroupsThatTheVerdictNames) {
+  const std::string big = R"({"fact": "x", "world_size": 6,
+      "groups": {"rest": [0, 1, 4, 5], "model": [0, 1, 2, 3], "data": [3, 2, 1, 0]},
+      "programs": {
+        "0-2": [{"do": "barrier"}, {"do": "all_reduce", "count": 8, "group": "model"}],
+        "3": [{"do": "barrier"}, {"do": "all_reduce", "count": 8, "group": "data"}],
+        "*": [{"do": "barrier"}]},
+      "expect": {"outcome": "passes"}})";
+  const ShrunkScenario shrunk = shrink(big);
+  EXPECT_EQ(size_of(shrunk.scenario, shrunk.result).steps, 2) << shrunk.text;
+  EXPECT_EQ(shrunk.scenario.groups.size(), 2u) << shrunk.text;
+  EXPECT_EQ(describe(shrunk.result.told.verdict), "deadlock");
+}
+
 TEST(ScenarioEdit, KeptRanksStayOnTheirNodes) {
   const Json document = Json::parse(R"({"fact": "x", "world_size": 5, "nodes": [0, 3],
       "programs": {"*": [{"do": "if", "local_ranks": "1", "then": [{"do": "barrier"}]}]},
