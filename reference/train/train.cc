@@ -394,6 +394,9 @@ void validate(const TrainOptions& options) {
       options.comm_hook != "bf16") {
     refuse("--comm-hook is " + options.comm_hook + ", expected allreduce, fp16 or bf16");
   }
+  if (options.comm_hook != "allreduce" && options.averaging != Averaging::kWorld) {
+    refuse("--comm-hook " + options.comm_hook + " averages by itself; leave --averaging world");
+  }
   if (options.checkpoint_every < 0) refuse("--checkpoint-every is negative; 0 means each epoch");
   if (options.checkpoint_directory.empty()) {
     if (options.resume) refuse("--resume needs --checkpoint-dir");

@@ -394,6 +394,8 @@ TEST(Train, SettingsThatMakeNoSenseAreRefused) {
             "--comm-hook is fp8, expected allreduce, fp16 or bf16");
   EXPECT_EQ(text({.comm_hook = "fp16"}, images),
             "--comm-hook fp16 is for several ranks, and there is one");
+  EXPECT_EQ(text({.averaging = Averaging::kSamples, .comm_hook = "bf16"}, images),
+            "--comm-hook bf16 averages by itself; leave --averaging world");
   EXPECT_EQ(text({.resume = true}, images), "--resume needs --checkpoint-dir");
   EXPECT_EQ(text({.checkpoint_every = 3}, images), "--checkpoint-every needs --checkpoint-dir");
   EXPECT_EQ(text({.evaluate = true}, images), "evaluation needs a test set");
