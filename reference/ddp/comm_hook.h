@@ -35,6 +35,12 @@ class CommHook {
   virtual std::string name() const = 0;
   virtual void start(const GradientBucket<T>& bucket, ProcessGroup& group) = 0;
   virtual void finish(const GradientBucket<T>& bucket, ProcessGroup& group) = 0;
+
+ protected:
+  // For the collectives that a hook posts for a bucket: "bucket 3 of NAME".
+  std::string label(const GradientBucket<T>& bucket) const {
+    return "bucket " + std::to_string(bucket.index) + " of " + name();
+  }
 };
 
 }  // namespace ddproof

@@ -11,6 +11,14 @@
 
 namespace ddproof {
 
+// Posts the all-reduce that makes `data` the mean over the group. Requires: `data` lives until the
+// work is done.
+template <class T>
+WorkPtr start_mean(Tensor<T>& data, ProcessGroup& group, const std::string& label) {
+  data.device().scaled_copy(data.data(), data.data(), reciprocal_of<T>(group.size()), data.count());
+  return group.all_reduce(data.buffer(), ReduceOp::kSum, {.label = label});
+}
+
 template <class T>
 class AllReduceHook final : public CommHook<T> {
  public:
@@ -18,12 +26,7 @@ class AllReduceHook final : public CommHook<T> {
 
   // Over any group: the part of a world, too.
   void start(const GradientBucket<T>& bucket, ProcessGroup& group) override {
-    Tensor<T>& data = bucket.data;
-    data.device().scaled_copy(data.data(), data.data(), reciprocal_of<T>(group.size()),
-                              data.count());
-    works_[bucket.index] =
-        group.all_reduce(data.buffer(), ReduceOp::kSum,
-                         {.label = "bucket " + std::to_string(bucket.index) + " of " + name()});
+    works_[bucket.index] = start_mean(bucket.data, group, this->label(bucket));
   }
   void finish(const GradientBucket<T>& bucket, ProcessGroup&) override {
     works_.at(bucket.index)->wait();

@@ -19,9 +19,7 @@ void CompressionHook<Half>::start(const GradientBucket<float>& bucket, ProcessGr
   std::ranges::transform(gradients, sent.data.begin(), [&](float gradient) {
     return Half(static_cast<float>(Half(gradient)) / size);
   });
-  sent.work =
-      group.all_reduce(Buffer::of(sent.data), ReduceOp::kSum,
-                       {.label = "bucket " + std::to_string(bucket.index) + " of " + name()});
+  sent.work = group.all_reduce(Buffer::of(sent.data), ReduceOp::kSum, {.label = label(bucket)});
 }
 
 template <class Half>

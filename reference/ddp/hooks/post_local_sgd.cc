@@ -39,11 +39,7 @@ void PeriodicModelAverager::average_parameters(const std::vector<Parameter<float
   if (step < warmup_steps_ || (step - warmup_steps_) % period_ != 0) return;
   std::vector<WorkPtr> works;
   for (Parameter<float>* parameter : parameters) {
-    Tensor<float>& value = parameter->value;
-    value.device().scaled_copy(value.data(), value.data(), reciprocal_of<float>(group_.size()),
-                               value.count());
-    works.push_back(group_.all_reduce(value.buffer(), ReduceOp::kSum,
-                                      {.label = "average of " + parameter->name}));
+    works.push_back(start_mean(parameter->value, group_, "average of " + parameter->name));
   }
   for (const WorkPtr& work : works) work->wait();
 }

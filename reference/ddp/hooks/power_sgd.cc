@@ -98,9 +98,7 @@ void PowerSgdHook::orthogonalize_all(const State& state, std::vector<float>& fac
 WorkPtr PowerSgdHook::send(std::vector<float>& data, const GradientBucket<float>& bucket,
                            const char* what, ProcessGroup& group) {
   elements_sent_ += static_cast<std::int64_t>(data.size());
-  return group.all_reduce(
-      Buffer::of(data), ReduceOp::kSum,
-      {.label = "bucket " + std::to_string(bucket.index) + " of " + name() + ": " + what});
+  return group.all_reduce(Buffer::of(data), ReduceOp::kSum, {.label = label(bucket) + ": " + what});
 }
 
 PowerSgdHook::State& PowerSgdHook::state_of(const GradientBucket<float>& bucket) {
