@@ -102,18 +102,7 @@ TEST_F(CheckpointFolder, AStoppedRunGoesOnExactlyAtEveryStep) {
 // From three ranks on, the bits of a sum depend on where in its bucket a gradient lies.
 TEST_F(CheckpointFolder, StoppedRanksGoOnExactlyAtEveryStep) {
   const ImageDataset images = make_images(30);
-  TrainOptions options = small_options();
-  const TrainSummary whole = World(3).train(options, {images});
-  options.checkpoint_directory = path_;
-  options.resume = true;
-  for (std::int64_t stop = 1; stop < whole.steps; ++stop) {
-    clear();
-    options.max_steps = stop;
-    World(3).train(options, {images});
-    options.max_steps = 0;
-    EXPECT_EQ(World(3).train(options, {images}).state_digest, whole.state_digest)
-        << "stopped after step " << stop;
-  }
+  expect_exact_resumption(small_options(), {images});
 }
 
 TEST_F(CheckpointFolder, AStoppedRunGoesOnAtAnotherWorldSize) {

@@ -68,6 +68,23 @@ class CheckpointFolder : public testing::Test {
     }
   }
 
+  // Three ranks that stop after any step and go on end as if they had not stopped. Returns how they
+  // end.
+  TrainSummary expect_exact_resumption(TrainOptions options, const TrainData& data) {
+    const TrainSummary whole = World(3).train(options, data);
+    options.checkpoint_directory = path_;
+    options.resume = true;
+    for (std::int64_t stop = 1; stop < whole.steps; ++stop) {
+      clear();
+      options.max_steps = stop;
+      World(3).train(options, data);
+      options.max_steps = 0;
+      EXPECT_EQ(World(3).train(options, data).state_digest, whole.state_digest)
+          << "stopped after step " << stop;
+    }
+    return whole;
+  }
+
   OsRuntime runtime_;
   const TemporaryFolder folder_;
   const std::string& path_ = folder_.path();
