@@ -2,22 +2,13 @@
 #include <atomic>
 
 #include "tests/contract/contract.h"
+#include "tests/support/refusal.h"
 
 namespace ddproof::contract {
 namespace {
 
 class Calls : public Contract {};
 DDPROOF_CONTRACT(Calls);
-
-// The text of the ConfigError that `call` throws.
-std::string refusal_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "not refused";
-}
 
 TEST_P(Calls, RootsOutsideTheGroupAreRefused) {
   const std::string who = "rank 0/1 [" + GetParam() + "] ";

@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "tests/contract/contract.h"
+#include "tests/support/refusal.h"
 
 namespace ddproof::contract {
 namespace {
@@ -11,15 +12,6 @@ DDPROOF_CONTRACT(Coalesce);
 
 class CoalesceWithPeers : public PeerContract {};
 DDPROOF_CONTRACT(CoalesceWithPeers);
-
-std::string refusal_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "not refused";
-}
 
 TEST_P(Coalesce, GivesWhatTheCallsGiveAlone) {
   for (int size : world_sizes()) {

@@ -10,6 +10,7 @@
 
 #include "tests/nccl/failed_ranks.h"
 #include "tests/nccl/on_device.h"
+#include "tests/support/refusal.h"
 
 namespace ddproof {
 namespace {
@@ -20,15 +21,6 @@ using Floats = std::vector<float>;
 void expect_well(const StandinReport& report) {
   for (const auto& error : errors_of(report.run)) EXPECT_FALSE(error.has_value()) << error->text;
   EXPECT_EQ(report.complaints, Lines{});
-}
-
-std::string refusal_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "not refused";
 }
 
 // Work that takes the stream a while.

@@ -7,6 +7,7 @@
 #include "reference/ddp/hooks/compression_hook.h"
 #include "reference/ddp/hooks/post_local_sgd.h"
 #include "reference/ddp/hooks/power_sgd.h"
+#include "tests/support/refusal.h"
 #include "tests/unit/scripted_module.h"
 
 namespace ddproof {
@@ -247,23 +248,13 @@ TEST(PeriodicModelAverager, AveragesEachPeriodAfterTheWarmup) {
   });
 }
 
-template <class Body>
-std::string refusal(Body body) {
-  try {
-    body();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 TEST(PostLocalSgd, SettingsThatMakeNoSenseAreRefused) {
-  EXPECT_EQ(refusal([] { PostLocalSgdHook(nullptr, -1); }),
+  EXPECT_EQ(refusal_of([] { PostLocalSgdHook(nullptr, -1); }),
             "post_localSGD: start step -1, expected 0 or more");
   run_ranks(1, [](RankContext& rank) {
-    EXPECT_EQ(refusal([&] { PeriodicModelAverager(rank.group, 0); }),
+    EXPECT_EQ(refusal_of([&] { PeriodicModelAverager(rank.group, 0); }),
               "periodic model averager: period 0, expected at least 1");
-    EXPECT_EQ(refusal([&] { PeriodicModelAverager(rank.group, 1, -1); }),
+    EXPECT_EQ(refusal_of([&] { PeriodicModelAverager(rank.group, 1, -1); }),
               "periodic model averager: warmup steps -1, expected at least 0");
   });
 }
@@ -409,14 +400,15 @@ TEST(PowerSgd, SettingsThatMakeNoSenseAreRefused) {
   const std::string rebuilt =
       "powerSGD: start step 1, expected above 1 with error feedback or warm start: buckets are "
       "rebuilt after the first step";
-  EXPECT_EQ(refusal([] { PowerSgdHook({.start_step = 1}); }), rebuilt);
-  EXPECT_EQ(refusal([] { PowerSgdHook({.start_step = 1, .use_error_feedback = false}); }), rebuilt);
-  EXPECT_EQ(refusal([] { PowerSgdHook({.rank = 0}); }), "powerSGD: rank 0, expected at least 1");
-  EXPECT_EQ(refusal([] { PowerSgdHook({.start_step = -1}); }),
+  EXPECT_EQ(refusal_of([] { PowerSgdHook({.start_step = 1}); }), rebuilt);
+  EXPECT_EQ(refusal_of([] { PowerSgdHook({.start_step = 1, .use_error_feedback = false}); }),
+            rebuilt);
+  EXPECT_EQ(refusal_of([] { PowerSgdHook({.rank = 0}); }), "powerSGD: rank 0, expected at least 1");
+  EXPECT_EQ(refusal_of([] { PowerSgdHook({.start_step = -1}); }),
             "powerSGD: start step -1, expected 0 or more");
-  EXPECT_EQ(refusal([] { PowerSgdHook({.min_compression_rate = 0}); }),
+  EXPECT_EQ(refusal_of([] { PowerSgdHook({.min_compression_rate = 0}); }),
             "powerSGD: the least compression rate must be above 0");
-  EXPECT_EQ(refusal([] { PowerSgdHook({.orthogonalization_epsilon = -1}); }),
+  EXPECT_EQ(refusal_of([] { PowerSgdHook({.orthogonalization_epsilon = -1}); }),
             "powerSGD: the epsilon must not be negative");
 }
 

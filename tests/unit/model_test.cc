@@ -12,6 +12,7 @@
 #include "backends/api/error.h"
 #include "reference/compute/cpu.h"
 #include "reference/model/models.h"
+#include "tests/support/refusal.h"
 #include "tests/unit/naive_layers.h"
 
 namespace ddproof::testing {
@@ -206,21 +207,11 @@ class LinearNetwork {
 
 TEST(Gradients, AreExactDerivativesOfALinearNetwork) { LinearNetwork().expect_exact_derivatives(); }
 
-template <class Body>
-std::string refusal(Body body) {
-  try {
-    body();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 template <class Layer>
 std::string forward_refusal(Layer&& layer, const Shape& shape) {
   Cpu<float> device;
   const Tensor<float> input(device, shape);
-  return refusal([&] { layer.forward(input); });
+  return refusal_of([&] { layer.forward(input); });
 }
 
 TEST(Layers, RefuseInputsOfAnotherShape) {
@@ -248,25 +239,25 @@ TEST(Layers, RefuseInputsOfAnotherShape) {
 
 TEST(Layers, RefuseSizesOutOfRange) {
   Cpu<float> device;
-  EXPECT_EQ(refusal([&] { Linear<float>(device, "fc1", 0, 1, 1); }),
+  EXPECT_EQ(refusal_of([&] { Linear<float>(device, "fc1", 0, 1, 1); }),
             "fc1: in 0, expected at least 1");
-  EXPECT_EQ(refusal([&] { Conv2d<float>(device, "c", {.stride = 0}, 1); }),
+  EXPECT_EQ(refusal_of([&] { Conv2d<float>(device, "c", {.stride = 0}, 1); }),
             "c: stride 0, expected at least 1");
-  EXPECT_EQ(refusal([&] { Conv2d<float>(device, "c", {.padding = -1}, 1); }),
+  EXPECT_EQ(refusal_of([&] { Conv2d<float>(device, "c", {.padding = -1}, 1); }),
             "c: padding -1, expected at least 0");
-  EXPECT_EQ(refusal([&] { UpsampleBilinear<float>(device, "up", 0, 4); }),
+  EXPECT_EQ(refusal_of([&] { UpsampleBilinear<float>(device, "up", 0, 4); }),
             "up: height 0, expected at least 1");
-  EXPECT_EQ(refusal([&] { MaxPool2d<float>(device, "pool1", 2, 0); }),
+  EXPECT_EQ(refusal_of([&] { MaxPool2d<float>(device, "pool1", 2, 0); }),
             "pool1: stride 0, expected at least 1");
 }
 
 TEST(Models, RefuseUnknownNamesAndSizes) {
   Cpu<float> device;
-  EXPECT_EQ(refusal([&] { make_model<float>("resnet", {}, 10, device, 1); }),
+  EXPECT_EQ(refusal_of([&] { make_model<float>("resnet", {}, 10, device, 1); }),
             "model: got 'resnet', expected mlp, cnn, resnet8 or deeplab");
-  EXPECT_EQ(refusal([&] { make_model<float>("mlp", {}, 0, device, 1); }),
+  EXPECT_EQ(refusal_of([&] { make_model<float>("mlp", {}, 0, device, 1); }),
             "mlp: classes 0, expected at least 1");
-  EXPECT_EQ(refusal([&] {
+  EXPECT_EQ(refusal_of([&] {
               make_model<float>("cnn", {1, 3, 28}, 10, device, 1);
             }),
             "cnn: image height 3, expected at least 4");
