@@ -7,12 +7,12 @@
 namespace ddproof {
 namespace {
 
-std::string show(const AllReduceCase& c) {
+std::string show_all_reduce(const AllReduceCase& c) {
   return fmt::format("world_size={} type={} op={} count={} seed={}", c.world_size,
                      ElementType(c.type).name(), to_string(c.op), c.count, c.seed);
 }
 
-std::vector<std::string> classes_of(const AllReduceCase& c, const PropertyWorld& world) {
+std::vector<std::string> classes_of_all_reduce(const AllReduceCase& c, const PropertyWorld& world) {
   std::vector<std::string> classes = {std::string(to_string(c.op)),
                                       std::string(ElementType(c.type).name())};
   if (c.count == 0) classes.push_back("empty");
@@ -50,8 +50,8 @@ PropertyResult all_reduce_exact(const PropertyWorld& world, const PropertyOption
                          std::get<4>(drawn)};
   });
   const Property<AllReduceCase> property{
-      "all-reduce-exact", cases, show,
-      [&world](const AllReduceCase& c) { return classes_of(c, world); },
+      "all-reduce-exact", cases, show_all_reduce,
+      [&world](const AllReduceCase& c) { return classes_of_all_reduce(c, world); },
       [&world](const AllReduceCase& c) { return check_all_reduce_exact(world, c); }};
   return run_property(property, options, runtime);
 }

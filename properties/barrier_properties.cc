@@ -8,7 +8,7 @@
 namespace ddproof {
 namespace {
 
-std::string show(const BarrierCase& c) {
+std::string show_barrier(const BarrierCase& c) {
   return fmt::format("world_size={} rounds={} monitored={} delays=[{}] seed={}", c.world_size,
                      c.rounds, c.monitored, fmt::join(c.delays, " "), c.seed);
 }
@@ -19,7 +19,7 @@ Duration delay_of(const BarrierCase& c, int round, int rank) {
   return c.delays[at] * Duration(std::chrono::microseconds(100));
 }
 
-std::vector<std::string> classes_of(const BarrierCase& c, const PropertyWorld& world) {
+std::vector<std::string> classes_of_barrier(const BarrierCase& c, const PropertyWorld& world) {
   std::vector<std::string> classes;
   if (c.world_size == 1) classes.push_back("alone");
   if (c.world_size == world.world_size_max) classes.push_back("full world");
@@ -77,8 +77,8 @@ PropertyResult barrier_orders(const PropertyWorld& world, const PropertyOptions&
                        std::get<3>(drawn), std::get<4>(drawn)};
   });
   const Property<BarrierCase> property{
-      "barrier-orders", cases, show,
-      [&world](const BarrierCase& c) { return classes_of(c, world); },
+      "barrier-orders", cases, show_barrier,
+      [&world](const BarrierCase& c) { return classes_of_barrier(c, world); },
       [&world](const BarrierCase& c) { return check_barrier_orders(world, c); }};
   return run_property(property, options, runtime);
 }

@@ -13,7 +13,7 @@
 namespace ddproof {
 namespace {
 
-std::string show(const CollectiveCase& c) {
+std::string show_collective(const CollectiveCase& c) {
   std::string text = fmt::format("op={} world_size={} type={}", to_string(c.op), c.world_size,
                                  ElementType(c.type).name());
   if (reduces(c.op)) text += fmt::format(" reduce_op={}", to_string(c.reduce_op));
@@ -21,7 +21,8 @@ std::string show(const CollectiveCase& c) {
   return text + fmt::format(" count={} seed={}", c.count, c.seed);
 }
 
-std::vector<std::string> classes_of(const CollectiveCase& c, const PropertyWorld& world) {
+std::vector<std::string> classes_of_collective(const CollectiveCase& c,
+                                               const PropertyWorld& world) {
   std::vector<std::string> classes = {to_string(c.op)};
   if (c.count == 0) classes.push_back("empty");
   if (has_root(c.op) && c.root != 0) classes.push_back("root is not rank 0");
@@ -142,8 +143,8 @@ PropertyResult collectives_exact(const PropertyWorld& world, const PropertyOptio
                           std::get<6>(drawn)};
   });
   const Property<CollectiveCase> property{
-      "collectives-exact", cases, show,
-      [&world](const CollectiveCase& c) { return classes_of(c, world); },
+      "collectives-exact", cases, show_collective,
+      [&world](const CollectiveCase& c) { return classes_of_collective(c, world); },
       [&world](const CollectiveCase& c) { return check_collective_exact(world, c); }};
   return run_property(property, options, runtime);
 }

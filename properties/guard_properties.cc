@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kPlantedFailure = "planted failure";
 
-std::string show(const GuardCase& c) {
+std::string show_guard(const GuardCase& c) {
   return fmt::format("nodes={} ranks_per_node={} scope={} failing_scope={} delays=[{}] seed={}",
                      c.nodes, c.ranks_per_node, c.scope == GuardScope::kNode ? "node" : "world",
                      c.failing_scope, fmt::join(c.delays, " "), c.seed);
@@ -30,7 +30,7 @@ Duration delay(const GuardCase& c, int turn) {
          Duration(std::chrono::microseconds(100));
 }
 
-std::vector<std::string> classes_of(const GuardCase& c) {
+std::vector<std::string> classes_of_guard(const GuardCase& c) {
   std::vector<std::string> classes = {c.scope == GuardScope::kNode ? "per node" : "per world"};
   if (c.nodes > 1) classes.push_back("several nodes");
   if (c.ranks_per_node > 1) classes.push_back("ranks wait on their node");
@@ -130,7 +130,7 @@ std::string check_guard(const PropertyWorld& world, const GuardCase& drawn, cons
 PropertyResult guard_works_first(const PropertyWorld& world, const PropertyOptions& options,
                                  Runtime& runtime, const Guard& guard) {
   const Property<GuardCase> property{
-      "guard-works-first", guard_cases(world), show, classes_of,
+      "guard-works-first", guard_cases(world), show_guard, classes_of_guard,
       [&](const GuardCase& c) { return check_guard(world, c, guard); }};
   return run_property(property, options, runtime);
 }

@@ -10,7 +10,7 @@ namespace {
 // Enough that equal numbers are no chance: two streams of 10 draws of 32 bits.
 constexpr int kDraws = 10;
 
-std::string show(const WorkerStreamsCase& c) {
+std::string show_random_stream(const WorkerStreamsCase& c) {
   return fmt::format("world_size={} workers={} seed={} epoch={}", c.world_size, c.workers, c.seed,
                      c.epoch);
 }
@@ -30,7 +30,7 @@ rc::Gen<WorkerStreamsCase> worker_streams_cases() {
   });
 }
 
-std::vector<std::string> classes_of(const WorkerStreamsCase& c) {
+std::vector<std::string> classes_of_random_stream(const WorkerStreamsCase& c) {
   std::vector<std::string> classes;
   if (c.world_size > 1) classes.push_back("many ranks");
   if (c.workers > 1) classes.push_back("many workers");
@@ -65,7 +65,7 @@ std::string check_distinct_streams(const WorkerStreamsCase& drawn, const DrawWor
 PropertyResult distinct_streams(const PropertyOptions& options, Runtime& runtime,
                                 const DrawWorkerNumbers& draw) {
   const Property<WorkerStreamsCase> property{
-      "distinct-streams", worker_streams_cases(), show, classes_of,
+      "distinct-streams", worker_streams_cases(), show_random_stream, classes_of_random_stream,
       [&draw](const WorkerStreamsCase& c) { return check_distinct_streams(c, draw); }};
   return run_property(property, options, runtime);
 }

@@ -10,7 +10,7 @@ namespace {
 
 using Shard = std::vector<std::int64_t>;
 
-std::string show(const SamplerCase& c) {
+std::string show_sampler(const SamplerCase& c) {
   return fmt::format(
       "length={} replicas={} seed={} epoch={} shuffle={} tail={} resume_position={} "
       "resume_replicas={}",
@@ -18,7 +18,7 @@ std::string show(const SamplerCase& c) {
       name_of(c.options.tail), c.resume_position, c.resume_replicas);
 }
 
-std::vector<std::string> classes_of(const SamplerCase& c) {
+std::vector<std::string> classes_of_sampler(const SamplerCase& c) {
   std::vector<std::string> classes;
   const auto& o = c.options;
   if (o.length < o.replicas) classes.push_back("more ranks than samples");
@@ -220,7 +220,7 @@ std::string check_sampler_partition(const SamplerCase& drawn, const DrawShard& d
 PropertyResult sampler_partition(const PropertyOptions& options, Runtime& runtime,
                                  const DrawShard& draw) {
   const Property<SamplerCase> property{
-      "sampler-partition", sampler_cases(), show, classes_of,
+      "sampler-partition", sampler_cases(), show_sampler, classes_of_sampler,
       [&draw](const SamplerCase& c) { return check_sampler_partition(c, draw); }};
   return run_property(property, options, runtime);
 }

@@ -38,12 +38,12 @@ class CountingStream final : public SampleStream {
   std::int64_t next_ = 0;
 };
 
-std::string show(const StreamCase& c) {
+std::string show_stream(const StreamCase& c) {
   return fmt::format("length={} known={} replicas={} workers={} tail={}", c.length,
                      c.is_length_known, c.shard.replicas, c.shard.workers, name_of(c.shard.tail));
 }
 
-std::vector<std::string> classes_of(const StreamCase& c) {
+std::vector<std::string> classes_of_stream(const StreamCase& c) {
   std::vector<std::string> classes{c.is_length_known ? "known length" : "unknown length"};
   if (c.length < c.shard.replicas) classes.push_back("more ranks than samples");
   if (c.shard.workers > 1) classes.push_back("many workers");
@@ -156,7 +156,7 @@ std::string check_stream_partition(const StreamCase& drawn, const DrawStreamShar
 PropertyResult stream_partition(const PropertyOptions& options, Runtime& runtime,
                                 const DrawStreamShard& draw) {
   const Property<StreamCase> property{
-      "stream-partition", stream_cases(), show, classes_of,
+      "stream-partition", stream_cases(), show_stream, classes_of_stream,
       [&draw](const StreamCase& c) { return check_stream_partition(c, draw); }};
   return run_property(property, options, runtime);
 }

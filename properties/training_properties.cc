@@ -106,7 +106,7 @@ const char* name_of(TrainingCase::Model model) {
   return "";
 }
 
-std::string show(const TrainingCase& c) {
+std::string show_training(const TrainingCase& c) {
   return fmt::format(
       "world_size={} batch_size={} steps={} model={} gradients=2^{} momentum={} weight_decay={} "
       "nesterov={} small_buckets={} uneven={} seed={}",
@@ -114,7 +114,7 @@ std::string show(const TrainingCase& c) {
       c.weight_decay, c.nesterov, c.small_buckets, c.uneven, c.seed);
 }
 
-std::vector<std::string> classes_of(const TrainingCase& c, const PropertyWorld& world) {
+std::vector<std::string> classes_of_training(const TrainingCase& c, const PropertyWorld& world) {
   std::vector<std::string> classes = {name_of(c.model)};
   const auto add = [&classes](bool is, const char* name) {
     if (is) classes.push_back(name);
@@ -187,8 +187,8 @@ PropertyResult equals_one_device(const PropertyWorld& world, const PropertyOptio
     return "";
   };
   const Property<TrainingCase> property{
-      "equals-one-device", training_cases(world), show,
-      [&world](const TrainingCase& c) { return classes_of(c, world); }, check};
+      "equals-one-device", training_cases(world), show_training,
+      [&world](const TrainingCase& c) { return classes_of_training(c, world); }, check};
   PropertyResult result = run_property(property, options, runtime);
   if (result.holds) {
     result.measures = {{"largest gradient error/bound", largest.gradient},

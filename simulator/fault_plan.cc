@@ -201,7 +201,7 @@ std::string kind_names() {
   return names;
 }
 
-[[noreturn]] void refuse(std::string_view text, const std::string& why) {
+[[noreturn]] void refuse_fault(std::string_view text, const std::string& why) {
   throw std::invalid_argument("fault \"" + std::string(text) + "\": " + why);
 }
 
@@ -239,12 +239,12 @@ std::string to_string(const FaultPlan& plan) {
 Fault parse_fault(std::string_view text) {
   const std::vector<std::string_view> words = words_of(text);
   const std::array<Form, kFaultKindCount> all = forms();
-  if (words.empty()) refuse(text, "it is empty, expected one of " + kind_names());
+  if (words.empty()) refuse_fault(text, "it is empty, expected one of " + kind_names());
   const auto form =
       std::ranges::find(all, words.front(), [](const Form& f) { return std::string_view(f.name); });
   if (form == all.end()) {
-    refuse(text,
-           "\"" + std::string(words.front()) + "\" is no fault, expected one of " + kind_names());
+    refuse_fault(text, "\"" + std::string(words.front()) + "\" is no fault, expected one of " +
+                           kind_names());
   }
   Fault fault{.kind = form->kind};
   const std::string hint = "; the form is \"" + shape_of(*form) + "\"";
@@ -255,16 +255,17 @@ Fault parse_fault(std::string_view text) {
     if (at_end || !words[i + 1].starts_with(start)) {
       const std::string place =
           at_end ? "at its end" : "where it says \"" + std::string(words[i + 1]) + "\"";
-      refuse(text, "expected \"" + start + placeholder(field) + "\" " + place + hint);
+      refuse_fault(text, "expected \"" + start + placeholder(field) + "\" " + place + hint);
     }
     const std::string_view value = words[i + 1].substr(start.size());
     if (!read_value(value, field.slot, fault)) {
-      refuse(text, std::string(field.name) + " is \"" + std::string(value) + "\"; it takes " +
-                       allowed(field, fault.kind));
+      refuse_fault(text, std::string(field.name) + " is \"" + std::string(value) + "\"; it takes " +
+                             allowed(field, fault.kind));
     }
   }
   if (words.size() > form->fields.size() + 1) {
-    refuse(text, "nothing may follow \"" + std::string(words[form->fields.size()]) + "\"" + hint);
+    refuse_fault(text,
+                 "nothing may follow \"" + std::string(words[form->fields.size()]) + "\"" + hint);
   }
   return fault;
 }
@@ -293,8 +294,8 @@ void check_fault_plan(const FaultPlan& plan, int ranks) {
     }
     for (const int rank : named) {
       if (0 <= rank && rank < ranks) continue;
-      refuse(to_string(fault), "rank " + std::to_string(rank) + " is not in a world of " +
-                                   std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"));
+      refuse_fault(to_string(fault), "rank " + std::to_string(rank) + " is not in a world of " +
+                                         std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"));
     }
   }
 }

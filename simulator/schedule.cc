@@ -31,7 +31,7 @@ void append_number(std::string& text, std::uint64_t value) {
   text += kLetters[value];
 }
 
-[[noreturn]] void refuse(std::string_view text, const std::string& why) {
+[[noreturn]] void refuse_schedule(std::string_view text, const std::string& why) {
   throw ScheduleError("schedule \"" + std::string(text.substr(0, 40)) +
                       (text.size() > 40 ? "...\" " : "\" ") + why);
 }
@@ -109,8 +109,8 @@ Schedule parse_schedule(std::string_view text) {
   const std::size_t version_end = text.find('.');
   const std::string_view version = text.substr(0, version_end);
   if (version != kVersion) {
-    refuse(text, "has version \"" + std::string(version.substr(0, 8)) +
-                     "\"; this build replays version \"" + std::string(kVersion) + "\"");
+    refuse_schedule(text, "has version \"" + std::string(version.substr(0, 8)) +
+                              "\"; this build replays version \"" + std::string(kVersion) + "\"");
   }
   std::vector<std::string_view> parts;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -119,17 +119,18 @@ Schedule parse_schedule(std::string_view text) {
     begin = end + 1;
   }
   if (parts.size() < 5 || (parts.size() == 5 && parts[4].size() < kCheckDigits)) {
-    refuse(text, "is cut short; copy the whole line");
+    refuse_schedule(text, "is cut short; copy the whole line");
   }
-  if (parts.size() > 5) refuse(text, "has more than five parts; copy just the schedule");
+  if (parts.size() > 5) refuse_schedule(text, "has more than five parts; copy just the schedule");
   if (check_of(text.substr(0, text.size() - parts[4].size())) != parts[4]) {
-    refuse(text, "is damaged: its checksum does not match; copy the line again");
+    refuse_schedule(text, "is damaged: its checksum does not match; copy the line again");
   }
   Schedule schedule;
   const bool is_sound = read_number(parts[1], 16, schedule.seed) &&
                         read_number(parts[2], 10, schedule.decisions) &&
                         read_choices(parts[3], schedule);
-  if (!is_sound) refuse(text, "is damaged: its checksum matches, but its choices make no sense");
+  if (!is_sound)
+    refuse_schedule(text, "is damaged: its checksum matches, but its choices make no sense");
   return schedule;
 }
 

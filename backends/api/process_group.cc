@@ -109,6 +109,8 @@ class CallChecker {
   const Call& call_;
 };
 
+}  // namespace
+
 // The Work of a call within coalesce(), which is submitted when that ends.
 class LaterWork final : public Work {
  public:
@@ -129,8 +131,6 @@ class LaterWork final : public Work {
   std::string what_;
   WorkPtr work_;
 };
-
-}  // namespace
 
 struct ProcessGroup::Coalesced {
   Call call;

@@ -6,10 +6,6 @@
 namespace ddproof::nccl {
 namespace {
 
-std::size_t elements_of(const ConstBuffer& buffer) {
-  return static_cast<std::size_t>(buffer.count());
-}
-
 // `as_is` as it goes when nobody reduces it.
 WireFormat plain_format(const ConstBuffer& as_is) {
   const DType dtype = as_is.type().dtype();

@@ -16,10 +16,6 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-std::size_t elements_of(const ConstBuffer& buffer) {
-  return static_cast<std::size_t>(buffer.count());
-}
-
 void encode(const WireFormat& format, std::byte* wire, const ConstBuffer& from) {
   if (from.count() == 0) return;
   if (format.encode != nullptr) return format.encode(wire, from.data(), elements_of(from));

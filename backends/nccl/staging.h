@@ -20,6 +20,11 @@
 
 namespace ddproof::nccl {
 
+// As NCCL counts.
+inline std::size_t elements_of(const ConstBuffer& buffer) {
+  return static_cast<std::size_t>(buffer.count());
+}
+
 // What a call takes and gives on this rank. Either may be empty.
 struct Transfer {
   ConstBuffer in;

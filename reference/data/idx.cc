@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint8_t kUnsignedByte = 8;
 constexpr std::uint64_t kMagicSize = 4;
-constexpr int kClassCount = 10;
+constexpr int kIdxClassCount = 10;
 
 [[noreturn]] void fail(const std::string& path, std::uint64_t offset, const std::string& what) {
   throw DataError(fmt::format("{}: byte {}: {}", path, offset, what));
@@ -113,11 +113,11 @@ std::unique_ptr<ImageDataset> read_idx_dataset(FileSystem& files, const std::str
                      labels.sizes[0], images.sizes[0], image_path));
   }
   for (std::size_t i = 0; i < labels.elements.size(); ++i) {
-    if (labels.elements[i] < kClassCount) continue;
+    if (labels.elements[i] < kIdxClassCount) continue;
     fail(label_path, kMagicSize + 4 + i,
-         fmt::format("found label {}, expected 0 to {}", labels.elements[i], kClassCount - 1));
+         fmt::format("found label {}, expected 0 to {}", labels.elements[i], kIdxClassCount - 1));
   }
-  return std::make_unique<ImageDataset>(Shape{1, images.sizes[1], images.sizes[2]}, kClassCount,
+  return std::make_unique<ImageDataset>(Shape{1, images.sizes[1], images.sizes[2]}, kIdxClassCount,
                                         std::move(images.elements), std::move(labels.elements));
 }
 

@@ -11,7 +11,7 @@
 namespace ddproof {
 namespace {
 
-[[noreturn]] void refuse(const std::string& what, const std::string& expected) {
+[[noreturn]] void refuse_scaler(const std::string& what, const std::string& expected) {
   throw ConfigError("GradScaler " + what + ", expected " + expected);
 }
 
@@ -22,7 +22,7 @@ bool is_scale(double value) {
 }
 
 void check_scale(const char* name, double value) {
-  if (!is_scale(value)) refuse(fmt::format("{} {}", name, value), "2^-126 to 2^126");
+  if (!is_scale(value)) refuse_scaler(fmt::format("{} {}", name, value), "2^-126 to 2^126");
 }
 
 }  // namespace
@@ -30,13 +30,13 @@ void check_scale(const char* name, double value) {
 void validate(const GradScalerOptions& o) {
   check_scale("init_scale", o.init_scale);
   if (!(o.growth_factor > 1) || std::isinf(o.growth_factor)) {
-    refuse(fmt::format("growth_factor {}", o.growth_factor), "a finite number above 1");
+    refuse_scaler(fmt::format("growth_factor {}", o.growth_factor), "a finite number above 1");
   }
   if (!(o.backoff_factor > 0 && o.backoff_factor < 1)) {
-    refuse(fmt::format("backoff_factor {}", o.backoff_factor), "above 0 and below 1");
+    refuse_scaler(fmt::format("backoff_factor {}", o.backoff_factor), "above 0 and below 1");
   }
   if (o.growth_interval < 1) {
-    refuse(fmt::format("growth_interval {}", o.growth_interval), "at least 1");
+    refuse_scaler(fmt::format("growth_interval {}", o.growth_interval), "at least 1");
   }
 }
 
@@ -86,8 +86,8 @@ void GradScaler::update() {
 void GradScaler::load_state(const State& state) {
   check_scale("scale", state.scale);
   if (state.growth_tracker < 0 || state.growth_tracker >= options_.growth_interval) {
-    refuse(fmt::format("growth_tracker {}", state.growth_tracker),
-           fmt::format("0 to {}", options_.growth_interval - 1));
+    refuse_scaler(fmt::format("growth_tracker {}", state.growth_tracker),
+                  fmt::format("0 to {}", options_.growth_interval - 1));
   }
   state_ = state;
 }

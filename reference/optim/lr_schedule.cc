@@ -15,13 +15,13 @@ namespace {
 
 using Kind = LrSchedule::Kind;
 
-[[noreturn]] void refuse(const std::string& what, const std::string& expected) {
+[[noreturn]] void refuse_schedule(const std::string& what, const std::string& expected) {
   throw ConfigError("learning-rate schedule: " + what + ", expected " + expected);
 }
 
-void check_not_negative(const char* name, double value) {
+void check_schedule_value(const char* name, double value) {
   if (value >= 0 && std::isfinite(value)) return;
-  refuse(fmt::format("{} is {}", name, value), "a finite number, at least 0");
+  refuse_schedule(fmt::format("{} is {}", name, value), "a finite number, at least 0");
 }
 
 // `t` counts from the end of the warmup.
@@ -65,24 +65,26 @@ void validate(const LrSchedule& s) {
   const bool has_period =
       s.kind == Kind::kStep || s.kind == Kind::kCosine || s.kind == Kind::kPolynomial;
   if (has_period && s.period < 1) {
-    refuse(fmt::format("the period is {} updates", s.period), "at least 1");
+    refuse_schedule(fmt::format("the period is {} updates", s.period), "at least 1");
   }
   if (s.kind == Kind::kMultiStep) {
-    if (s.milestones.empty()) refuse("there are no milestones", "at least one");
+    if (s.milestones.empty()) refuse_schedule("there are no milestones", "at least one");
     std::int64_t last = 0;
     for (const std::int64_t milestone : s.milestones) {
       if (milestone <= last) {
-        refuse(fmt::format("milestone {} after {}", milestone, last), "ascending, from 1 on");
+        refuse_schedule(fmt::format("milestone {} after {}", milestone, last),
+                        "ascending, from 1 on");
       }
       last = milestone;
     }
   }
-  check_not_negative("gamma", s.gamma);
-  check_not_negative("the smallest rate", s.min_lr);
-  check_not_negative("the power", s.power);
-  if (s.warmup < 0) refuse(fmt::format("the warmup is {} updates", s.warmup), "at least 0");
+  check_schedule_value("gamma", s.gamma);
+  check_schedule_value("the smallest rate", s.min_lr);
+  check_schedule_value("the power", s.power);
+  if (s.warmup < 0)
+    refuse_schedule(fmt::format("the warmup is {} updates", s.warmup), "at least 0");
   if (!(s.warmup_factor >= 0 && s.warmup_factor <= 1)) {
-    refuse(fmt::format("the warmup begins at {} of the rate", s.warmup_factor), "0 to 1");
+    refuse_schedule(fmt::format("the warmup begins at {} of the rate", s.warmup_factor), "0 to 1");
   }
 }
 

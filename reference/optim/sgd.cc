@@ -9,7 +9,7 @@
 namespace ddproof {
 namespace {
 
-void check_not_negative(const char* name, double value) {
+void check_sgd_value(const char* name, double value) {
   if (!(value >= 0) || std::isinf(value)) {
     throw ConfigError(fmt::format("SGD {} {}: expected a finite number, at least 0", name, value));
   }
@@ -18,9 +18,9 @@ void check_not_negative(const char* name, double value) {
 }  // namespace
 
 void validate(const SgdOptions& options) {
-  check_not_negative("lr", options.lr);
-  check_not_negative("momentum", options.momentum);
-  check_not_negative("weight_decay", options.weight_decay);
+  check_sgd_value("lr", options.lr);
+  check_sgd_value("momentum", options.momentum);
+  check_sgd_value("weight_decay", options.weight_decay);
   if (!std::isfinite(options.dampening)) {
     throw ConfigError(fmt::format("SGD dampening {}: expected a finite number", options.dampening));
   }

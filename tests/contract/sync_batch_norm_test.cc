@@ -15,6 +15,7 @@
 #include "backends/api/error.h"
 #include "reference/compute/cpu.h"
 #include "tests/contract/contract.h"
+#include "tests/support/copy_of.h"
 
 namespace ddproof::contract {
 namespace {
@@ -76,10 +77,6 @@ std::vector<std::int64_t> uneven_counts(int ranks) {
 struct Results {
   std::vector<float> y, dx, mean, variance, weight_gradient, bias_gradient;
 };
-
-std::vector<float> copy_of(const Tensor<float>& tensor) {
-  return {tensor.span().begin(), tensor.span().end()};
-}
 
 // `count` samples from the `first` one on.
 Results run_layer(BatchNorm<float>& layer, Device<float>& device, const SharedBatch& batch,

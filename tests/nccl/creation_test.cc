@@ -19,7 +19,7 @@ using standin::Script;
 void do_nothing(RankContext&) {}
 
 // The text of the ConfigError or ResourceError that a rank threw; else what it did.
-std::string refusal_of(const sim::RankReport& rank) {
+std::string rank_refusal(const sim::RankReport& rank) {
   try {
     if (rank.error) std::rethrow_exception(rank.error);
   } catch (const CommError& error) {
@@ -37,9 +37,9 @@ TEST(NcclCreation, ADeviceThatDoesNotExistIsRefusedByName) {
   const std::string cause =
       "backend nccl: LOCAL_RANK is 2, but there are 2 CUDA devices here; start at most one rank "
       "per device, and see CUDA_VISIBLE_DEVICES";
-  EXPECT_EQ(refusal_of(report.run.ranks[2]), cause);
+  EXPECT_EQ(rank_refusal(report.run.ranks[2]), cause);
   for (const int rank : {0, 1}) {
-    EXPECT_NE(refusal_of(report.run.ranks[rank]).find("rank 2 cannot connect (" + cause + ")"),
+    EXPECT_NE(rank_refusal(report.run.ranks[rank]).find("rank 2 cannot connect (" + cause + ")"),
               std::string::npos);
   }
   EXPECT_EQ(report.complaints, Lines{});
@@ -52,7 +52,7 @@ TEST(NcclCreation, ADeviceThatTwoRanksHaveIsRefusedOnAll) {
   options.local_ranks = {0, 1, 1};
   const StandinReport report = run_standin_world(options, do_nothing);
   for (const sim::RankReport& rank : report.run.ranks) {
-    EXPECT_EQ(refusal_of(rank),
+    EXPECT_EQ(rank_refusal(rank),
               "backend nccl: ranks 1, 2 use one device (stand-in "
               "00010000000000000000000000000000); give every rank of a machine a LOCAL_RANK and so "
               "a device of its own");
@@ -67,7 +67,7 @@ TEST(NcclCreation, DevicesOfTwoHostsAreNotTheSame) {
   options.machine.devices = 2;
   const StandinReport report =
       run_standin_world(options, [](RankContext& rank) { rank.group.barrier()->wait(); });
-  for (const sim::RankReport& rank : report.run.ranks) EXPECT_EQ(refusal_of(rank), "no error");
+  for (const sim::RankReport& rank : report.run.ranks) EXPECT_EQ(rank_refusal(rank), "no error");
   EXPECT_EQ(report.complaints, Lines{});
 }
 
@@ -79,7 +79,7 @@ TEST(NcclCreation, TheDeviceIsThatOfTheLocalRankNotOfTheRank) {
   options.world.placement = {0, 1};
   const StandinReport report =
       run_standin_world(options, [](RankContext& rank) { rank.group.barrier()->wait(); });
-  for (const sim::RankReport& rank : report.run.ranks) EXPECT_EQ(refusal_of(rank), "no error");
+  for (const sim::RankReport& rank : report.run.ranks) EXPECT_EQ(rank_refusal(rank), "no error");
   EXPECT_EQ(report.complaints, Lines{});
 }
 
@@ -88,10 +88,10 @@ TEST(NcclCreation, ARankThatDoesNotComeIsNamed) {
   options.absent = {2};
   const StandinReport report = run_standin_world(options, do_nothing);
   for (const int rank : {0, 1, 3}) {
-    EXPECT_NE(refusal_of(report.run.ranks[rank])
+    EXPECT_NE(rank_refusal(report.run.ranks[rank])
                   .find("[nccl] join: rank 2 did not come within 5000 ms; start every rank"),
               std::string::npos)
-        << refusal_of(report.run.ranks[rank]);
+        << rank_refusal(report.run.ranks[rank]);
   }
   EXPECT_EQ(report.complaints, Lines{});
   EXPECT_LE(Duration(report.run.virtual_time), kBound);
@@ -138,9 +138,9 @@ TEST(NcclCreation, AnNcclThatIsTooOldIsRefused) {
   options.machine.nccl_version = NCCL_VERSION(2, 14, 3);
   const StandinReport report = run_standin_world(options, do_nothing);
   for (const sim::RankReport& rank : report.run.ranks) {
-    EXPECT_EQ(refusal_of(rank), "NCCL is 2.14.3, needed is " +
-                                    nccl::nccl_version_text(nccl::kNcclVersionNeeded) +
-                                    " or newer; install a newer NCCL");
+    EXPECT_EQ(rank_refusal(rank), "NCCL is 2.14.3, needed is " +
+                                      nccl::nccl_version_text(nccl::kNcclVersionNeeded) +
+                                      " or newer; install a newer NCCL");
   }
 }
 
@@ -167,7 +167,7 @@ TEST(NcclCreation, APartThatFailsLeavesTheGroupUsable) {
     part->barrier()->wait();
     rank.group.barrier()->wait();
   });
-  for (const sim::RankReport& rank : report.run.ranks) EXPECT_EQ(refusal_of(rank), "no error");
+  for (const sim::RankReport& rank : report.run.ranks) EXPECT_EQ(rank_refusal(rank), "no error");
   EXPECT_EQ(report.complaints, Lines{});
 }
 

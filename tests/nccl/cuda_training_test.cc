@@ -21,26 +21,28 @@
 namespace ddproof {
 namespace {
 
-constexpr ImageShape kImage = {.channels = 1, .height = 9, .width = 11};
-constexpr std::int64_t kClasses = 10;
+constexpr ImageShape kTrainedImage = {.channels = 1, .height = 9, .width = 11};
+constexpr std::int64_t kTrainedClasses = 10;
 constexpr std::int64_t kBatches[] = {5, 8, 1, 3};
 
 // Of the losses, parameters and momentum. `loader` copies the input to the device.
 template <class T>
 std::uint64_t train(const std::string& name, Device<T>& device, Device<T>& loader) {
-  const auto model = make_model<T>(name, kImage, kClasses, device, 3);
+  const auto model = make_model<T>(name, kTrainedImage, kTrainedClasses, device, 3);
   Sgd<T> sgd(model->parameters(),
              {.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = true});
   Trainer<T> trainer(*model, sgd, nullptr, {});
   std::mt19937_64 engine(8);
   std::uint64_t digest = 0;
   for (const std::int64_t batch : kBatches) {
-    Tensor<T> input(device, {batch, kImage.channels, kImage.height, kImage.width});
+    Tensor<T> input(device,
+                    {batch, kTrainedImage.channels, kTrainedImage.height, kTrainedImage.width});
     const auto values = testing::random_values<T>(engine, input.count());
     loader.copy_from_host(input.data(), values.data(), input.count());
     std::vector<std::int64_t> labels;
-    const std::int64_t rows = name == "deeplab" ? batch * kImage.height * kImage.width : batch;
-    for (std::int64_t i = 0; i < rows; ++i) labels.push_back((i * 7 + batch) % kClasses);
+    const std::int64_t rows =
+        name == "deeplab" ? batch * kTrainedImage.height * kTrainedImage.width : batch;
+    for (std::int64_t i = 0; i < rows; ++i) labels.push_back((i * 7 + batch) % kTrainedClasses);
     const MetricSums sums = trainer.step(input, labels);
     digest = digest * 31 + std::bit_cast<std::uint64_t>(sums.loss_sum);
   }
@@ -86,10 +88,11 @@ bool waits_in_a_step(int number) {
   const std::vector<std::string> complaints = complaints_on_cuda(
       [&] {
         Cuda<float> cuda(0);
-        const auto model = make_model<float>("cnn", kImage, kClasses, cuda, 3);
+        const auto model = make_model<float>("cnn", kTrainedImage, kTrainedClasses, cuda, 3);
         Sgd<float> sgd(model->parameters(), {.lr = 0.05, .momentum = 0.9});
         Trainer<float> trainer(*model, sgd, nullptr, {});
-        const Tensor<float> input(cuda, {2, kImage.channels, kImage.height, kImage.width});
+        const Tensor<float> input(
+            cuda, {2, kTrainedImage.channels, kTrainedImage.height, kTrainedImage.width});
         try {
           trainer.step(input, std::vector<std::int64_t>{1, 2});
         } catch (const ResourceError&) {

@@ -14,24 +14,24 @@ namespace {
 
 using standin::Script;
 
-struct Buffers {
-  explicit Buffers(int size) : many(8 * static_cast<std::size_t>(size), 1), more(many) {}
+struct CallBuffers {
+  explicit CallBuffers(int size) : many(8 * static_cast<std::size_t>(size), 1), more(many) {}
   std::vector<float> one = std::vector<float>(8, 1);
   std::vector<float> many;  // a part for each rank
   std::vector<float> more;
 };
 
-using Collective = std::function<WorkPtr(ProcessGroup&, Buffers&)>;
+using BufferCall = std::function<WorkPtr(ProcessGroup&, CallBuffers&)>;
 
-struct Named {
+struct NamedCall {
   const char* name;  // of NCCL's function
-  Collective call;
+  BufferCall call;
 };
 
 Buffer all_of(std::vector<float>& data) { return Buffer::of(std::span(data)); }
 
-const std::vector<Named>& collectives() {
-  static const std::vector<Named> all = {
+const std::vector<NamedCall>& named_calls() {
+  static const std::vector<NamedCall> all = {
       {"ncclAllReduce", [](auto& group, auto& b) { return group.all_reduce(all_of(b.one)); }},
       {"ncclBroadcast", [](auto& group, auto& b) { return group.broadcast(all_of(b.one), 0); }},
       {"ncclReduce", [](auto& group, auto& b) { return group.reduce(all_of(b.one), 0); }},
@@ -49,13 +49,13 @@ const std::vector<Named>& collectives() {
   return all;
 }
 
-void call_and_wait(const Collective& call, ProcessGroup& group) {
-  Buffers buffers(group.size());
+void call_and_wait(const BufferCall& call, ProcessGroup& group) {
+  CallBuffers buffers(group.size());
   call(group, buffers)->wait();
 }
 
 // A world whose ranks all make the call twice.
-StandinReport run_twice(const Collective& call, std::vector<Script> scripts,
+StandinReport run_twice(const BufferCall& call, std::vector<Script> scripts,
                         std::uint64_t seed = 1) {
   return run_standin_world(world_of(kRanks, std::move(scripts), seed), [&](RankContext& rank) {
     call_and_wait(call, rank.group);
@@ -66,7 +66,7 @@ StandinReport run_twice(const Collective& call, std::vector<Script> scripts,
 }
 
 TEST(NcclFailures, ACallThatFailsOnOneRankEndsAllOfThem) {
-  for (const Named& each : collectives()) {
+  for (const NamedCall& each : named_calls()) {
     SCOPED_TRACE(each.name);
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       const Script script{2, each.name, 1, Script::Effect::kReturn, ncclSystemError};
@@ -77,7 +77,7 @@ TEST(NcclFailures, ACallThatFailsOnOneRankEndsAllOfThem) {
 }
 
 TEST(NcclFailures, AnAsynchronousErrorOnOneRankEndsAllOfThem) {
-  for (const Named& each : collectives()) {
+  for (const NamedCall& each : named_calls()) {
     SCOPED_TRACE(each.name);
     const Script script{2, each.name, 1, Script::Effect::kAsync, ncclInternalError};
     expect_all(run_twice(each.call, {script}), CommErrorKind::kPeerLost, {2},
@@ -86,7 +86,7 @@ TEST(NcclFailures, AnAsynchronousErrorOnOneRankEndsAllOfThem) {
 }
 
 TEST(NcclFailures, ADeviceThatIsLostEndsAllOfThem) {
-  const Collective& all_reduce = collectives()[0].call;
+  const BufferCall& all_reduce = named_calls()[0].call;
   for (const char* call : {"ncclAllReduce", "cudaEventQuery", "cudaMemcpyAsync"}) {
     SCOPED_TRACE(call);
     const Script script{1, call, 1, Script::Effect::kLoseDevice, 0};
@@ -95,7 +95,7 @@ TEST(NcclFailures, ADeviceThatIsLostEndsAllOfThem) {
 }
 
 TEST(NcclFailures, OneRankOutOfMemoryEndsAllOfThem) {
-  const Collective& all_reduce = collectives()[0].call;
+  const BufferCall& all_reduce = named_calls()[0].call;
   for (const std::string call : {"cudaMallocAsync of 256", "cudaMallocHost of 256"}) {
     const std::string name = call.substr(0, call.find(' '));
     const Script script{3, name, 1, Script::Effect::kReturn, cudaErrorMemoryAllocation};
@@ -105,7 +105,7 @@ TEST(NcclFailures, OneRankOutOfMemoryEndsAllOfThem) {
 }
 
 TEST(NcclFailures, AnOperationThatHangsMeetsTheTimeout) {
-  for (const Named& each : collectives()) {
+  for (const NamedCall& each : named_calls()) {
     SCOPED_TRACE(each.name);
     const Script script{2, each.name, 1, Script::Effect::kHang, 0};
     const StandinReport report = run_twice(each.call, {script});
@@ -119,12 +119,12 @@ TEST(NcclFailures, AnOperationThatHangsMeetsTheTimeout) {
 }
 
 TEST(NcclFailures, AbortDuringEachCollectiveIsToldToAll) {
-  for (const Named& each : collectives()) {
+  for (const NamedCall& each : named_calls()) {
     SCOPED_TRACE(each.name);
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       const StandinReport report =
           run_standin_world(world_of(kRanks, {}, seed), [&](RankContext& rank) {
-            Buffers buffers(kRanks);
+            CallBuffers buffers(kRanks);
             if (rank.group.rank() == 1) {
               // While the others wait for this rank.
               rank.runtime.sleep_for(std::chrono::milliseconds(20));

@@ -9,7 +9,7 @@
 namespace ddproof {
 namespace {
 
-constexpr int kRanks = 6;
+constexpr int kGuardRanks = 6;
 
 class GuardProperty : public testing::TestWithParam<std::string> {};
 
@@ -18,7 +18,7 @@ TEST_P(GuardProperty, WorksFirst) {
   const auto backend = make_backend(GetParam());
   const int cases = GetParam() == "sim" ? 200 : 20;
   const auto result =
-      guard_works_first({*backend, kRanks}, property_options(runtime, cases), runtime);
+      guard_works_first({*backend, kGuardRanks}, property_options(runtime, cases), runtime);
   expect_holds(result);
   EXPECT_GT(result.classes.at("several nodes"), result.cases / 4);
   EXPECT_GT(result.classes.at("work fails"), result.cases / 10);
@@ -30,7 +30,8 @@ INSTANTIATE_TEST_SUITE_P(Backends, GuardProperty, testing::ValuesIn(world_backen
 class GuardMutants : public testing::Test {
  protected:
   PropertyResult run(const Guard& guard) {
-    return guard_works_first({*backend_, kRanks}, property_options(runtime_, 200), runtime_, guard);
+    return guard_works_first({*backend_, kGuardRanks}, property_options(runtime_, 200), runtime_,
+                             guard);
   }
 
   OsRuntime runtime_;

@@ -72,7 +72,9 @@ const std::vector<Ban>& bans() {
   return rows;
 }
 
-bool is_identifier(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
+bool is_identifier_part(char c) {
+  return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0;
+}
 
 bool matches(std::string_view path, std::string_view pattern) {
   if (pattern.ends_with('*')) return path.starts_with(pattern.substr(0, pattern.size() - 1));
@@ -90,9 +92,10 @@ bool contains_word(std::string_view line, std::string_view name) {
   if (open_ended) name.remove_suffix(1);
   for (auto at = line.find(name); at != std::string_view::npos; at = line.find(name, at + 1)) {
     const auto end = at + name.size();
-    const bool starts = at == 0 || !is_identifier(line[at - 1]) || !is_identifier(name.front());
-    const bool ends = open_ended || end == line.size() || !is_identifier(line[end]) ||
-                      !is_identifier(name.back());
+    const bool starts =
+        at == 0 || !is_identifier_part(line[at - 1]) || !is_identifier_part(name.front());
+    const bool ends = open_ended || end == line.size() || !is_identifier_part(line[end]) ||
+                      !is_identifier_part(name.back());
     if (starts && ends) return true;
   }
   return false;

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-AdamOptions options_of(const json& test) {
+AdamOptions adam_options(const json& test) {
   const json& opt = test["opt"];
   return {.lr = opt.value("lr", 1e-3),
           .beta1 = opt.value("beta1", 0.9),
@@ -32,7 +32,7 @@ void expect_golden(const json& golden, const json& test) {
   const auto a = from_hex<T>(golden["a"]);
   const auto b = from_hex<T>(golden["b"]);
   Problem<T> problem(from_hex<T>(golden["w0"]));
-  Adam<T> adam({&problem.parameter}, options_of(test));
+  Adam<T> adam({&problem.parameter}, adam_options(test));
   int compared = 0;
   for (int step = 1; step <= 8; ++step) {
     problem.set_gradient(a, b);
@@ -69,11 +69,11 @@ TEST(AdamGolden, RefusesWhatPyTorchRefuses) {
   const json golden = read_golden("adam.json");
   ASSERT_EQ(golden["errors"].size(), 14u);
   for (const json& test : golden["errors"]) {
-    EXPECT_THROW(validate(options_of(test)), ConfigError) << test;
+    EXPECT_THROW(validate(adam_options(test)), ConfigError) << test;
   }
 }
 
-std::string error_of(const AdamOptions& options) {
+std::string adam_error(const AdamOptions& options) {
   try {
     validate(options);
   } catch (const ConfigError& error) {
@@ -83,15 +83,15 @@ std::string error_of(const AdamOptions& options) {
 }
 
 TEST(Adam, ErrorsNameTheOptionItsValueAndTheRange) {
-  EXPECT_EQ(error_of({.lr = -1}), "Adam lr -1: expected a finite number, at least 0");
-  EXPECT_EQ(error_of({.eps = -1, .decoupled = true}),
+  EXPECT_EQ(adam_error({.lr = -1}), "Adam lr -1: expected a finite number, at least 0");
+  EXPECT_EQ(adam_error({.eps = -1, .decoupled = true}),
             "AdamW eps -1: expected a finite number, at least 0");
-  EXPECT_EQ(error_of({.beta1 = 1}), "Adam beta1 1: expected at least 0 and below 1");
-  EXPECT_EQ(error_of({.beta2 = std::numeric_limits<double>::quiet_NaN()}),
+  EXPECT_EQ(adam_error({.beta1 = 1}), "Adam beta1 1: expected at least 0 and below 1");
+  EXPECT_EQ(adam_error({.beta2 = std::numeric_limits<double>::quiet_NaN()}),
             "Adam beta2 nan: expected at least 0 and below 1");
-  EXPECT_EQ(error_of({.weight_decay = std::numeric_limits<double>::infinity()}),
+  EXPECT_EQ(adam_error({.weight_decay = std::numeric_limits<double>::infinity()}),
             "Adam weight_decay inf: expected a finite number, at least 0");
-  EXPECT_EQ(error_of({.lr = 0, .beta1 = 0, .beta2 = 0, .eps = 0}), "");
+  EXPECT_EQ(adam_error({.lr = 0, .beta1 = 0, .beta2 = 0, .eps = 0}), "");
 }
 
 TEST(Adam, NeedsAParameter) {

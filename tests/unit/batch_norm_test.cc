@@ -9,6 +9,7 @@
 
 #include "backends/api/error.h"
 #include "reference/compute/cpu.h"
+#include "tests/support/copy_of.h"
 #include "tests/support/golden.h"
 #include "tests/support/lcg.h"
 #include "tests/support/precision.h"
@@ -19,12 +20,7 @@ namespace {
 using nlohmann::json;
 
 template <class T>
-std::vector<T> copy_of(const Tensor<T>& tensor) {
-  return {tensor.span().begin(), tensor.span().end()};
-}
-
-template <class T>
-using Results = std::vector<std::pair<std::string, std::vector<T>>>;
+using BatchNormResults = std::vector<std::pair<std::string, std::vector<T>>>;
 
 template <class T>
 void draw(Lcg& lcg, Tensor<T>& tensor, double offset, double scale) {
@@ -33,7 +29,7 @@ void draw(Lcg& lcg, Tensor<T>& tensor, double offset, double scale) {
 
 // The steps of a golden case, as its definition says.
 template <class T>
-Results<T> run_case(const json& c) {
+BatchNormResults<T> run_batch_norm(const json& c) {
   Cpu<T> device;
   const bool affine = c["affine"];
   const auto shape = c["shape"].get<Shape>();
@@ -45,7 +41,7 @@ Results<T> run_case(const json& c) {
     draw(lcg, layer.parameters()[0]->value, 1, 0.25);
     draw(lcg, layer.parameters()[1]->value, 0, 1);
   }
-  Results<T> results;
+  BatchNormResults<T> results;
   for (std::size_t step = 0; step < 4; ++step) {
     const auto note = [&](const char* what, const Tensor<T>& tensor) {
       results.emplace_back(what, copy_of(tensor));
@@ -70,8 +66,8 @@ TEST(BatchNorm, HasPyTorchsValuesAndGradients) {
   const json golden = read_golden("batch_norm.json");
   ASSERT_EQ(golden["cases"].size(), 5u);
   for (const json& c : golden["cases"]) {
-    const Results<float> in_float = run_case<float>(c);
-    const Results<double> in_double = run_case<double>(c);
+    const BatchNormResults<float> in_float = run_batch_norm<float>(c);
+    const BatchNormResults<double> in_double = run_batch_norm<double>(c);
     const std::size_t per_step = in_double.size() / 4;
     for (std::size_t i = 0; i < in_double.size(); ++i) {
       const auto& [what, values] = in_double[i];
@@ -82,7 +78,8 @@ TEST(BatchNorm, HasPyTorchsValuesAndGradients) {
   }
 }
 
-std::string refusal(const BatchNormOptions& options, const Shape& shape, bool training = true) {
+std::string batch_norm_refusal(const BatchNormOptions& options, const Shape& shape,
+                               bool training = true) {
   Cpu<float> device;
   try {
     BatchNorm<float> layer(device, "bn1", options);
@@ -96,26 +93,26 @@ std::string refusal(const BatchNormOptions& options, const Shape& shape, bool tr
 
 TEST(BatchNorm, RefusesASingleValuePerChannelInTraining) {
   EXPECT_EQ(
-      refusal({.channels = 3}, {1, 3, 1, 1}),
+      batch_norm_refusal({.channels = 3}, {1, 3, 1, 1}),
       "bn1: one value per channel in the whole batch, input shape [1, 3, 1, 1] here; training "
       "needs at least two");
   EXPECT_EQ(
-      refusal({.channels = 3}, {1, 3}),
+      batch_norm_refusal({.channels = 3}, {1, 3}),
       "bn1: one value per channel in the whole batch, input shape [1, 3] here; training needs "
       "at least two");
-  EXPECT_EQ(refusal({.channels = 3}, {1, 3, 1, 1}, false), "accepted");
-  EXPECT_EQ(refusal({.channels = 3}, {1, 3, 1, 2}), "accepted");
+  EXPECT_EQ(batch_norm_refusal({.channels = 3}, {1, 3, 1, 1}, false), "accepted");
+  EXPECT_EQ(batch_norm_refusal({.channels = 3}, {1, 3, 1, 2}), "accepted");
 }
 
 TEST(BatchNorm, RefusesInputsAndOptionsThatDoNotFit) {
-  EXPECT_EQ(refusal({.channels = 3}, {2, 4, 5, 5}),
+  EXPECT_EQ(batch_norm_refusal({.channels = 3}, {2, 4, 5, 5}),
             "bn1: input shape [2, 4, 5, 5], expected [batch, 3, 5, 5]");
-  EXPECT_EQ(refusal({.channels = 3}, {3}), "bn1: input shape [3], expected [batch, 3]");
-  EXPECT_EQ(refusal({.channels = 0}, {}), "bn1: channels 0, expected at least 1");
-  EXPECT_EQ(refusal({.eps = -1}, {}), "bn1: eps -1, expected at least 0");
-  EXPECT_EQ(refusal({.eps = std::numeric_limits<double>::quiet_NaN()}, {}),
+  EXPECT_EQ(batch_norm_refusal({.channels = 3}, {3}), "bn1: input shape [3], expected [batch, 3]");
+  EXPECT_EQ(batch_norm_refusal({.channels = 0}, {}), "bn1: channels 0, expected at least 1");
+  EXPECT_EQ(batch_norm_refusal({.eps = -1}, {}), "bn1: eps -1, expected at least 0");
+  EXPECT_EQ(batch_norm_refusal({.eps = std::numeric_limits<double>::quiet_NaN()}, {}),
             "bn1: eps nan, expected at least 0");
-  EXPECT_EQ(refusal({.momentum = 2}, {}), "bn1: momentum 2, expected 0 to 1");
+  EXPECT_EQ(batch_norm_refusal({.momentum = 2}, {}), "bn1: momentum 2, expected 0 to 1");
 }
 
 // As PyTorch: a rank that has no samples left must not spoil what evaluation uses.

@@ -34,16 +34,16 @@ struct Data {
 };
 
 template <class T>
-struct Results {
+struct BatchNormResults {
   Values<T> mean, variance, inverse, y, plain, sum_dy, sum_dy_x, dx;
-  bool operator==(const Results&) const = default;
+  bool operator==(const BatchNormResults&) const = default;
 };
 
 template <class T>
-Results<T> by_device(const Data<T>& d) {
+BatchNormResults<T> by_device(const Data<T>& d) {
   Cpu<T> cpu;
   const auto channels = static_cast<std::size_t>(d.shape.channels);
-  Results<T> r;
+  BatchNormResults<T> r;
   for (Values<T>* each : {&r.mean, &r.variance, &r.inverse, &r.sum_dy, &r.sum_dy_x}) {
     each->resize(channels, T(-7));
   }
@@ -78,9 +78,9 @@ Sum<T> naive_sum(const BatchNormShape& s, Index channel, Term term) {
 }
 
 template <class T>
-Results<T> by_loops(const Data<T>& d) {
+BatchNormResults<T> by_loops(const Data<T>& d) {
   using Wide = Sum<T>;
-  Results<T> r;
+  BatchNormResults<T> r;
   const auto n = static_cast<Wide>(d.shape.per_channel());
   for (Index c = 0; c < d.shape.channels; ++c) {
     const Wide sum =
@@ -119,7 +119,7 @@ template <class T>
 void expect_bits_of_loops() {
   for (const BatchNormShape& s : kShapes) {
     const Data<T> data(s, random_values<T>);
-    const Results<T> actual = by_device(data), expected = by_loops(data);
+    const BatchNormResults<T> actual = by_device(data), expected = by_loops(data);
     EXPECT_EQ(actual.mean, expected.mean);
     EXPECT_EQ(actual.variance, expected.variance);
     EXPECT_EQ(actual.inverse, expected.inverse);
@@ -138,7 +138,7 @@ TEST(BatchNormKernels, StatisticsOfFloatsAreCorrectToTheLastPlace) {
   for (const BatchNormShape& s : kShapes) {
     Data<float> data(s, random_values<float>);
     for (float& value : data.x) value += 300;  // where the sum of squares minus a square has none
-    const Results<float> actual = by_device(data);
+    const BatchNormResults<float> actual = by_device(data);
     for (Index c = 0; c < s.channels; ++c) {
       using Exact = long double;
       const auto n = static_cast<Exact>(std::max<Index>(1, s.per_channel()));
@@ -161,7 +161,7 @@ TEST(BatchNormKernels, StatisticsOfFloatsAreCorrectToTheLastPlace) {
 TEST(BatchNormKernels, ANanStaysInItsChannel) {
   Data<float> data({2, 3, 4}, random_values<float>);
   data.x[5] = std::numeric_limits<float>::quiet_NaN();  // of channel 1
-  const Results<float> r = by_device(data);
+  const BatchNormResults<float> r = by_device(data);
   for (std::size_t i = 0; i < data.x.size(); ++i) {
     EXPECT_EQ(std::isnan(r.y[i]), i / 4 % 3 == 1) << i;
     EXPECT_EQ(std::isnan(r.dx[i]), i / 4 % 3 == 1) << i;

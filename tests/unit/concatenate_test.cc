@@ -9,6 +9,7 @@
 #include "reference/compute/cpu.h"
 #include "reference/model/batch_norm.h"
 #include "reference/model/conv2d.h"
+#include "tests/support/copy_of.h"
 
 namespace ddproof {
 namespace {
@@ -33,9 +34,6 @@ class ConcatenateOfTwo : public ::testing::Test {
     x_.span()[0] = 1, x_.span()[1] = 10;
   }
   using Values = std::vector<float>;
-  static Values copy_of(const Tensor<float>& tensor) {
-    return {tensor.span().begin(), tensor.span().end()};
-  }
 
   Cpu<float> device_;
   std::unique_ptr<Concatenate<float>> module_;

@@ -154,7 +154,7 @@ TEST(SoftmaxCrossEntropy, EqualsPyTorchWithinItsRoundingBound) {
   EXPECT_EQ(tried, 32);
 }
 
-std::string refusal(const Shape& shape, const std::vector<std::int64_t>& targets) {
+std::string cross_entropy_refusal(const Shape& shape, const std::vector<std::int64_t>& targets) {
   Cpu<float> device;
   Tensor<float> logits(device, shape);
   SoftmaxCrossEntropy<float> loss;
@@ -167,17 +167,20 @@ std::string refusal(const Shape& shape, const std::vector<std::int64_t>& targets
 }
 
 TEST(SoftmaxCrossEntropy, RefusesALabelOutOfRangeByRow) {
-  EXPECT_EQ(refusal({3, 10}, {0, 9, 10}),
+  EXPECT_EQ(cross_entropy_refusal({3, 10}, {0, 9, 10}),
             "cross-entropy target: row 2 has 10, expected 0 to 9 or ignore_index -100");
-  EXPECT_EQ(refusal({2, 10}, {-1, 0}),
+  EXPECT_EQ(cross_entropy_refusal({2, 10}, {-1, 0}),
             "cross-entropy target: row 0 has -1, expected 0 to 9 or ignore_index -100");
-  EXPECT_EQ(refusal({2, 10}, {-100, 0}), "accepted");
+  EXPECT_EQ(cross_entropy_refusal({2, 10}, {-100, 0}), "accepted");
 }
 
 TEST(SoftmaxCrossEntropy, RefusesShapesThatDoNotMatch) {
-  EXPECT_EQ(refusal({3, 10}, {0, 1}), "cross-entropy: input shape [3, 10], expected [2, 10]");
-  EXPECT_EQ(refusal({3}, {0, 1, 2}), "cross-entropy: input shape [3], expected [3, 1]");
-  EXPECT_EQ(refusal({2, 0}, {0, 0}), "cross-entropy: input shape [2, 0], expected [2, 1]");
+  EXPECT_EQ(cross_entropy_refusal({3, 10}, {0, 1}),
+            "cross-entropy: input shape [3, 10], expected [2, 10]");
+  EXPECT_EQ(cross_entropy_refusal({3}, {0, 1, 2}),
+            "cross-entropy: input shape [3], expected [3, 1]");
+  EXPECT_EQ(cross_entropy_refusal({2, 0}, {0, 0}),
+            "cross-entropy: input shape [2, 0], expected [2, 1]");
 }
 
 TEST(SoftmaxCrossEntropy, ScalesTheGradientByTheGivenFactor) {

@@ -32,7 +32,7 @@ const std::vector<std::string> kTexts = {
     "clock-jump rank=1 start=1ms by=-3s",
 };
 
-std::string error_of(const std::function<void()>& call) {
+std::string plan_error(const std::function<void()>& call) {
   try {
     call();
   } catch (const std::invalid_argument& error) {
@@ -83,28 +83,28 @@ TEST(FaultPlan, SaysWhatIsWrongAndWhatIsAllowed) {
   const std::string allowed =
       "expected one of crash, hang, slow, delay, drop, duplicate, reorder, truncate, flip, "
       "partition, short-write, full-disk, failed-sync, power-cut, clock-jump";
-  EXPECT_EQ(error_of([] { parse_fault("crush rank=2"); }),
+  EXPECT_EQ(plan_error([] { parse_fault("crush rank=2"); }),
             "fault \"crush rank=2\": \"crush\" is no fault, " + allowed);
-  EXPECT_EQ(error_of([] { parse_fault(" "); }), "fault \" \": it is empty, " + allowed);
-  EXPECT_EQ(error_of([] { parse_fault_plan("hang rank=0 operation=1 ; a ;"); }),
+  EXPECT_EQ(plan_error([] { parse_fault(" "); }), "fault \" \": it is empty, " + allowed);
+  EXPECT_EQ(plan_error([] { parse_fault_plan("hang rank=0 operation=1 ; a ;"); }),
             "fault \"a\": \"a\" is no fault, " + allowed);
-  EXPECT_EQ(error_of([] { parse_fault_plan("hang rank=0 operation=1; "); }),
+  EXPECT_EQ(plan_error([] { parse_fault_plan("hang rank=0 operation=1; "); }),
             "fault 2 of \"hang rank=0 operation=1; \" is empty: " + allowed);
-  EXPECT_EQ(error_of([] { parse_fault_plan(";"); }), "fault 1 of \";\" is empty: " + allowed);
-  EXPECT_EQ(error_of([] { parse_fault("crash rank=2"); }),
+  EXPECT_EQ(plan_error([] { parse_fault_plan(";"); }), "fault 1 of \";\" is empty: " + allowed);
+  EXPECT_EQ(plan_error([] { parse_fault("crash rank=2"); }),
             "fault \"crash rank=2\": expected \"operation=NUMBER\" at its end; the form is \"crash "
             "rank=RANK operation=NUMBER\"");
-  EXPECT_EQ(error_of([] { parse_fault("crash operation=7 rank=2"); }),
+  EXPECT_EQ(plan_error([] { parse_fault("crash operation=7 rank=2"); }),
             "fault \"crash operation=7 rank=2\": expected \"rank=RANK\" where it says "
             "\"operation=7\"; the form is \"crash rank=RANK operation=NUMBER\"");
-  EXPECT_EQ(error_of([] { parse_fault("full-disk rank=0 write=1 now"); }),
+  EXPECT_EQ(plan_error([] { parse_fault("full-disk rank=0 write=1 now"); }),
             "fault \"full-disk rank=0 write=1 now\": nothing may follow \"write=1\"; the form is "
             "\"full-disk rank=RANK write=NUMBER\"");
 }
 
 TEST(FaultPlan, RefusesValuesThatMeanNothing) {
   const auto why = [](const std::string& text) {
-    const std::string error = error_of([&] { parse_fault(text); });
+    const std::string error = plan_error([&] { parse_fault(text); });
     return error.substr(std::min(error.size(), text.size() + 10));
   };
   EXPECT_EQ(why("crash rank=-1 operation=7"), "rank is \"-1\"; it takes a rank, 0 or more");
@@ -128,7 +128,7 @@ TEST(FaultPlan, RefusesValuesThatMeanNothing) {
 
 TEST(FaultPlan, RefusesRanksThatTheWorldLacks) {
   const auto why = [](const char* text, int ranks) {
-    return error_of([&] { check_fault_plan({parse_fault(text)}, ranks); });
+    return plan_error([&] { check_fault_plan({parse_fault(text)}, ranks); });
   };
   EXPECT_EQ(why("crash rank=2 operation=1", 3), "none");
   EXPECT_EQ(why("crash rank=3 operation=1", 3),

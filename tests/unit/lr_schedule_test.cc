@@ -60,7 +60,7 @@ TEST(LrSchedule, WhatFollowsTheWarmupCountsFromItsEnd) {
   EXPECT_EQ(rates, (std::vector<double>{2, 4, 6, 8, 8, 4, 4, 2}));
 }
 
-std::string error_of(const LrSchedule& schedule) {
+std::string schedule_error(const LrSchedule& schedule) {
   try {
     validate(schedule);
   } catch (const ConfigError& error) {
@@ -71,22 +71,24 @@ std::string error_of(const LrSchedule& schedule) {
 
 TEST(LrSchedule, ErrorsNameTheNumberItsValueAndTheRange) {
   const std::string begin = "learning-rate schedule: ";
-  EXPECT_EQ(error_of({}), "");
-  EXPECT_EQ(error_of({.kind = Kind::kStep}),
+  EXPECT_EQ(schedule_error({}), "");
+  EXPECT_EQ(schedule_error({.kind = Kind::kStep}),
             begin + "the period is 0 updates, expected at least 1");
-  EXPECT_EQ(error_of({.kind = Kind::kMultiStep}),
+  EXPECT_EQ(schedule_error({.kind = Kind::kMultiStep}),
             begin + "there are no milestones, expected at least one");
-  EXPECT_EQ(error_of({.kind = Kind::kMultiStep, .milestones = {3, 3}}),
+  EXPECT_EQ(schedule_error({.kind = Kind::kMultiStep, .milestones = {3, 3}}),
             begin + "milestone 3 after 3, expected ascending, from 1 on");
-  EXPECT_EQ(error_of({.kind = Kind::kMultiStep, .milestones = {0}}),
+  EXPECT_EQ(schedule_error({.kind = Kind::kMultiStep, .milestones = {0}}),
             begin + "milestone 0 after 0, expected ascending, from 1 on");
-  EXPECT_EQ(error_of({.gamma = -1}), begin + "gamma is -1, expected a finite number, at least 0");
-  EXPECT_EQ(error_of({.min_lr = std::numeric_limits<double>::infinity()}),
+  EXPECT_EQ(schedule_error({.gamma = -1}),
+            begin + "gamma is -1, expected a finite number, at least 0");
+  EXPECT_EQ(schedule_error({.min_lr = std::numeric_limits<double>::infinity()}),
             begin + "the smallest rate is inf, expected a finite number, at least 0");
-  EXPECT_EQ(error_of({.power = -0.5}),
+  EXPECT_EQ(schedule_error({.power = -0.5}),
             begin + "the power is -0.5, expected a finite number, at least 0");
-  EXPECT_EQ(error_of({.warmup = -1}), begin + "the warmup is -1 updates, expected at least 0");
-  EXPECT_EQ(error_of({.warmup_factor = 1.5}),
+  EXPECT_EQ(schedule_error({.warmup = -1}),
+            begin + "the warmup is -1 updates, expected at least 0");
+  EXPECT_EQ(schedule_error({.warmup_factor = 1.5}),
             begin + "the warmup begins at 1.5 of the rate, expected 0 to 1");
 }
 

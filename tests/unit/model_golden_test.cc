@@ -11,6 +11,7 @@
 #include "reference/compute/cpu.h"
 #include "reference/model/loss.h"
 #include "reference/model/models.h"
+#include "tests/support/copy_of.h"
 #include "tests/support/golden.h"
 #include "tests/support/lcg.h"
 #include "tests/support/precision.h"
@@ -29,11 +30,6 @@ struct Results {
   std::vector<T> gradient_norms;
   std::vector<std::vector<T>> buffers;
 };
-
-template <class T>
-std::vector<T> copy_of(const Tensor<T>& tensor) {
-  return {tensor.span().begin(), tensor.span().end()};
-}
 
 template <class T>
 void draw_parameters(const json& c, Lcg& lcg, Module<T>& model) {

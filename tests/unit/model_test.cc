@@ -12,16 +12,12 @@
 #include "backends/api/error.h"
 #include "reference/compute/cpu.h"
 #include "reference/model/models.h"
+#include "tests/support/copy_of.h"
 #include "tests/support/refusal.h"
 #include "tests/unit/naive_layers.h"
 
 namespace ddproof::testing {
 namespace {
-
-template <class T>
-Values<T> copy_of(const Tensor<T>& tensor) {
-  return {tensor.span().begin(), tensor.span().end()};
-}
 
 template <class T>
 void set_values(Tensor<T>& tensor, const Values<T>& values) {

@@ -13,15 +13,15 @@
 namespace ddproof::sim {
 namespace {
 
-constexpr Time kLatency = 1'000;
+constexpr Time kFaultyLatency = 1'000;
 
 // Three ranks one microsecond apart; a byte takes a nanosecond.
-class World {
+class FaultyNetwork {
  public:
-  explicit World(const std::string& plan)
+  explicit FaultyNetwork(const std::string& plan)
       : faults(parse_fault_plan(plan)),
         simulation({.ranks = 3, .faults = &faults}),
-        network(simulation, {.same_node = {kLatency, 1'000'000'000}}) {
+        network(simulation, {.same_node = {kFaultyLatency, 1'000'000'000}}) {
     faults.watch(simulation);
   }
 
@@ -47,7 +47,7 @@ class World {
       world.log.push_back(std::to_string(from) + ">" + std::to_string(to) + " " +
                           std::to_string(bytes) + " @" + std::to_string(world.simulation.now()));
     }
-    World& world;
+    FaultyNetwork& world;
     int from;
     int to;
     std::uint64_t bytes;
@@ -59,7 +59,7 @@ class World {
 using Log = std::vector<std::string>;
 
 TEST(NetworkFault, DelaysAndDropsTheMessageOfThePairThatItNames) {
-  World world("delay from=0 to=1 message=2 time=5us; drop from=0 to=2 message=1");
+  FaultyNetwork world("delay from=0 to=1 message=2 time=5us; drop from=0 to=2 message=1");
   const Report report = world.run([&] {
     world.send(0, 2, 0);
     world.send(0, 1, 0);
@@ -73,7 +73,7 @@ TEST(NetworkFault, DelaysAndDropsTheMessageOfThePairThatItNames) {
 }
 
 TEST(NetworkFault, SlowDelaysWhatTheRankSends) {
-  World world("slow rank=0 factor=1 delay=2us");
+  FaultyNetwork world("slow rank=0 factor=1 delay=2us");
   world.run([&] {
     world.send(0, 1, 0);
     world.send(1, 0, 0);
@@ -82,7 +82,7 @@ TEST(NetworkFault, SlowDelaysWhatTheRankSends) {
 }
 
 TEST(NetworkFault, ACopyTakesTimeAndIsCountedButArrivesOnce) {
-  World world("duplicate from=0 to=1 message=1");
+  FaultyNetwork world("duplicate from=0 to=1 message=1");
   const Report report = world.run([&] {
     world.send(0, 1, 100);
     world.send(0, 1, 10);
@@ -94,7 +94,7 @@ TEST(NetworkFault, ACopyTakesTimeAndIsCountedButArrivesOnce) {
 }
 
 TEST(NetworkFault, AReorderedMessageIsOvertakenBySomebodyElsesNext) {
-  World world("reorder from=0 to=1 message=1 time=1ms");
+  FaultyNetwork world("reorder from=0 to=1 message=1 time=1ms");
   world.run([&] {
     world.send(0, 1, 7);
     world.send(0, 2, 1);
@@ -105,7 +105,7 @@ TEST(NetworkFault, AReorderedMessageIsOvertakenBySomebodyElsesNext) {
 }
 
 TEST(NetworkFault, AReorderedMessageGoesOnAloneWhenNobodyOvertakesIt) {
-  World world("reorder from=0 to=1 message=1 time=1ms");
+  FaultyNetwork world("reorder from=0 to=1 message=1 time=1ms");
   world.run([&] {
     world.send(0, 1, 7);
     world.send(0, 1, 8);  // of the same channel: waits behind it
@@ -116,7 +116,7 @@ TEST(NetworkFault, AReorderedMessageGoesOnAloneWhenNobodyOvertakesIt) {
 }
 
 TEST(NetworkFault, SaysWhatArrivesOfADamagedMessage) {
-  World world(
+  FaultyNetwork world(
       "truncate from=0 to=1 message=1 bytes=3; flip from=0 to=1 message=2 bit=77; "
       "truncate from=0 to=1 message=3 bytes=3; flip from=0 to=1 message=4 bit=1");
   world.run([&] {
@@ -133,7 +133,7 @@ TEST(NetworkFault, SaysWhatArrivesOfADamagedMessage) {
 }
 
 TEST(NetworkFault, WhatIsSentIntoAPartitionTravelsAfterItsEnd) {
-  World world("partition ranks=0,2 start=10us end=30us");
+  FaultyNetwork world("partition ranks=0,2 start=10us end=30us");
   world.run([&] {
     world.send(0, 1, 0);
     world.simulation.sleep(15'000);
@@ -148,7 +148,7 @@ TEST(NetworkFault, WhatIsSentIntoAPartitionTravelsAfterItsEnd) {
 }
 
 TEST(NetworkFault, APartitionWithoutEndSwallowsMessages) {
-  World world("partition ranks=1 start=0ns end=never");
+  FaultyNetwork world("partition ranks=1 start=0ns end=never");
   world.run([&] {
     EXPECT_EQ(world.send(0, 1, 0).arrival, kNever);
     EXPECT_EQ(world.send(1, 2, 0).arrival, kNever);
@@ -158,7 +158,7 @@ TEST(NetworkFault, APartitionWithoutEndSwallowsMessages) {
 }
 
 TEST(NetworkFault, ADelayForEverIsALoss) {
-  World world(
+  FaultyNetwork world(
       "slow rank=0 factor=1 delay=9000000000s; delay from=0 to=1 message=1 time=9000000000s");
   world.run([&] { EXPECT_EQ(world.send(0, 1, 0).arrival, kNever); });
   EXPECT_EQ(world.log, Log{});

@@ -12,7 +12,7 @@
 namespace ddproof::sim {
 namespace {
 
-constexpr Time kSecond = 1'000'000'000;
+constexpr Time kOneSecond = 1'000'000'000;
 
 // Ranks 0 and 1 wait for each other, as `reason` says, while rank 2 does `what_goes_on`.
 class Circle {
@@ -28,7 +28,7 @@ class Circle {
         reason.what = "recv";
         if (reason.ranks == nullptr) reason.ranks = &other;
         while (!is_free) {
-          waiters.wait(simulation, reason, {simulation.now() + 1'800 * kSecond, true});
+          waiters.wait(simulation, reason, {simulation.now() + 1'800 * kOneSecond, true});
         }
       });
     }
@@ -63,7 +63,7 @@ TEST(PartialDeadlock, IsToldBeforeALongSleep) {
   Circle circle;
   const Report report = circle.run([&] {
     circle.simulation.sleep(5);
-    circle.simulation.sleep(3'600 * kSecond);
+    circle.simulation.sleep(3'600 * kOneSecond);
   });
   expect_verdict(report, "0 ns");
 }
@@ -71,10 +71,10 @@ TEST(PartialDeadlock, IsToldBeforeALongSleep) {
 TEST(PartialDeadlock, IsToldLateInARunBeforeASleepOfModestLength) {
   Circle circle;
   circle.reason_of = [&](int) {
-    for (int i = 0; i < 2'000; ++i) circle.simulation.sleep(kSecond);
+    for (int i = 0; i < 2'000; ++i) circle.simulation.sleep(kOneSecond);
     return WaitReason{};
   };
-  const Report report = circle.run([&] { circle.simulation.sleep(3'600 * kSecond); });
+  const Report report = circle.run([&] { circle.simulation.sleep(3'600 * kOneSecond); });
   expect_verdict(report, "2000 s");
 }
 
@@ -216,8 +216,8 @@ TEST(PartialDeadlock, IsToldBesideWorkThatIsLeftForEveryEndOfTime) {
 
 TEST(PartialDeadlock, IsNoMatterWherePatienceRunsOut) {
   Circle circle({.ranks = 3, .event_count_max = 100'000, .patience_runs_out = true});
-  circle.simulation.schedule(4'000 * kSecond, action_of<&Circle::free_all>(circle));
-  const Report report = circle.run([&] { circle.simulation.sleep(3'600 * kSecond); });
+  circle.simulation.schedule(4'000 * kOneSecond, action_of<&Circle::free_all>(circle));
+  const Report report = circle.run([&] { circle.simulation.sleep(3'600 * kOneSecond); });
   EXPECT_EQ(report.verdict, Verdict::kNone) << report.verdict_text;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-SgdOptions options_of(const json& opt) {
+SgdOptions sgd_options(const json& opt) {
   return {.lr = opt.value("lr", 0.01),
           .momentum = opt.value("momentum", 0.0),
           .dampening = opt.value("dampening", 0.0),
@@ -32,7 +32,7 @@ void expect_golden(const json& test) {
   // ddproof always minimises. Maximising f is minimising -f, which turns the sign of the gradient.
   const T sign = test["opt"].value("maximize", false) ? T(-1) : T(1);
   Problem<T> problem({T(1.0), T(-2.0), T(0.5), T(4.0), T(0.0)});
-  Sgd<T> sgd({&problem.parameter}, options_of(test["opt"]));
+  Sgd<T> sgd({&problem.parameter}, sgd_options(test["opt"]));
   for (const json& expected : test["w_after_step"]) {
     problem.set_gradient(a, b, sign);
     sgd.step();
@@ -62,11 +62,11 @@ TEST(SgdGolden, RefusesWhatPyTorchRefuses) {
   const json golden = read_golden("sgd.json");
   ASSERT_EQ(golden["errors"].size(), 5u);
   for (const json& test : golden["errors"]) {
-    EXPECT_THROW(validate(options_of(test["opt"])), ConfigError) << test;
+    EXPECT_THROW(validate(sgd_options(test["opt"])), ConfigError) << test;
   }
 }
 
-std::string error_of(const SgdOptions& options) {
+std::string sgd_error(const SgdOptions& options) {
   try {
     validate(options);
   } catch (const ConfigError& error) {
@@ -76,19 +76,19 @@ std::string error_of(const SgdOptions& options) {
 }
 
 TEST(Sgd, ErrorsNameTheOptionItsValueAndTheRange) {
-  EXPECT_EQ(error_of({.lr = -1}), "SGD lr -1: expected a finite number, at least 0");
-  EXPECT_EQ(error_of({.momentum = -0.1}),
+  EXPECT_EQ(sgd_error({.lr = -1}), "SGD lr -1: expected a finite number, at least 0");
+  EXPECT_EQ(sgd_error({.momentum = -0.1}),
             "SGD momentum -0.1: expected a finite number, at least 0");
-  EXPECT_EQ(error_of({.weight_decay = -0.1}),
+  EXPECT_EQ(sgd_error({.weight_decay = -0.1}),
             "SGD weight_decay -0.1: expected a finite number, at least 0");
-  EXPECT_EQ(error_of({.lr = std::numeric_limits<double>::quiet_NaN()}),
+  EXPECT_EQ(sgd_error({.lr = std::numeric_limits<double>::quiet_NaN()}),
             "SGD lr nan: expected a finite number, at least 0");
-  EXPECT_EQ(error_of({.dampening = std::numeric_limits<double>::infinity()}),
+  EXPECT_EQ(sgd_error({.dampening = std::numeric_limits<double>::infinity()}),
             "SGD dampening inf: expected a finite number");
-  EXPECT_EQ(error_of({.momentum = 0.9, .dampening = 0.1, .nesterov = true}),
+  EXPECT_EQ(sgd_error({.momentum = 0.9, .dampening = 0.1, .nesterov = true}),
             "SGD nesterov with momentum 0.9 and dampening 0.1: expected a momentum above 0 and "
             "dampening 0");
-  EXPECT_EQ(error_of({.lr = 0}), "");
+  EXPECT_EQ(sgd_error({.lr = 0}), "");
 }
 
 TEST(Sgd, NeedsAParameter) { EXPECT_THROW(Sgd<float>({}, SgdOptions{}), ConfigError); }

@@ -22,7 +22,7 @@
 namespace ddproof {
 namespace {
 
-constexpr int kWorldMax = 128;
+constexpr int kModelRanksMax = 128;
 
 // Each rank sends every chunk but one in each of the two phases: but its own, which it reduces;
 // then but that of the rank before it, which is whom it sends to.
@@ -108,7 +108,7 @@ sim::Time expect_traffic(AllReduceAlgorithm algorithm, int ranks, std::uint64_t 
 }
 
 TEST(SimAllReduceModel, TheFormulasAreTheTextbooksWhereTheRanksDivideTheData) {
-  for (int ranks = 2; ranks <= kWorldMax; ++ranks) {
+  for (int ranks = 2; ranks <= kModelRanksMax; ++ranks) {
     const auto n = static_cast<std::uint64_t>(ranks);
     const std::uint64_t bytes = 2 * (n - 1) * 8 * kElement;  // 2 (p-1)/p of 8 p elements
     EXPECT_EQ(ring_traffic(0, ranks, 8 * n), (Traffic{4 * (n - 1), bytes}));
@@ -131,7 +131,7 @@ sim::Time ring_time(int ranks, std::uint64_t count, const sim::LinkClass& link) 
 
 TEST(SimAllReduceModel, RingSendsAndTakesWhatItsFormulasSayAtEveryWorldSize) {
   constexpr auto kRing = AllReduceAlgorithm::kRing;
-  for (int ranks = 1; ranks <= kWorldMax; ++ranks) {
+  for (int ranks = 1; ranks <= kModelRanksMax; ++ranks) {
     expect_traffic(kRing, ranks, 1);
     expect_traffic(kRing, ranks, 97);
     const std::uint64_t count = 8 * static_cast<std::uint64_t>(ranks);
@@ -179,7 +179,7 @@ sim::Time bcube_rest_time(int rest, const sim::LinkClass& link) {
 
 TEST(SimAllReduceModel, BcubeSendsAndTakesWhatItsFormulasSayAtEveryWorldSize) {
   constexpr auto kBcube = AllReduceAlgorithm::kBcube;
-  for (int ranks = 1; ranks <= kWorldMax; ++ranks) {
+  for (int ranks = 1; ranks <= kModelRanksMax; ++ranks) {
     expect_traffic(kBcube, ranks, 1);
     expect_traffic(kBcube, ranks, 97);
     const std::uint64_t count = 8 * static_cast<std::uint64_t>(ranks);
@@ -208,7 +208,7 @@ TEST(SimAllReduceModel, TakesTheSameTimeInEveryOrderOfFibers) {
 }
 
 TEST(SimAllReduceModel, BcubeOverSeveralNodesTakesItsClosedFormAtPowersOfTwo) {
-  for (int ranks = 2; ranks <= kWorldMax; ranks *= 2) {
+  for (int ranks = 2; ranks <= kModelRanksMax; ranks *= 2) {
     for (int per_node = 1; per_node <= ranks; per_node *= 2) {
       const std::uint64_t count = 16 * static_cast<std::uint64_t>(ranks);
       for (const Net& net : {Net{kNear, per_node}, Net{kNear, 0, ranks / per_node}}) {

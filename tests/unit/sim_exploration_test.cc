@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kRunsMax = 20'000;
 
-using Body = std::function<void(RankContext&)>;
+using RankBody = std::function<void(RankContext&)>;
 
 std::string outcome_of(const sim::Report& report) {
   std::string outcome;
@@ -49,7 +49,7 @@ struct Proof {
   std::string gap;
 };
 
-Proof prove(int ranks, const Body& body) {
+Proof prove(int ranks, const RankBody& body) {
   sim::Explorer explorer;
   sim::StackPool stacks;
   SimWorldOptions options = options_of(ranks, explorer, stacks);
@@ -63,7 +63,7 @@ Proof prove(int ranks, const Body& body) {
   return proof;
 }
 
-Proof try_every_order(int ranks, const Body& body) {
+Proof try_every_order(int ranks, const RankBody& body) {
   test::EveryOrder orders;
   sim::StackPool stacks;
   const SimWorldOptions options = options_of(ranks, orders, stacks);
@@ -102,8 +102,8 @@ void guard(RankContext& rank) {
 }
 
 TEST(SimExploration, CollectivesLeaveNothingToTheSchedule) {
-  for (const Body& body : {Body(all_reduce), Body(exchange_much),
-                           Body([](RankContext& rank) { rank.group.barrier()->wait(); })}) {
+  for (const RankBody& body : {RankBody(all_reduce), RankBody(exchange_much),
+                               RankBody([](RankContext& rank) { rank.group.barrier()->wait(); })}) {
     for (int ranks = 1; ranks <= 8; ++ranks) {
       const Proof proof = prove(ranks, body);
       EXPECT_EQ(proof.outcomes.size(), 1u);
@@ -134,7 +134,7 @@ TEST(SimExploration, FindsThatAGuardWithoutABarrierGuardsNothing) {
 
 struct NamedBody {
   const char* name;
-  Body body;
+  RankBody body;
 };
 
 void PrintTo(const NamedBody& program, std::ostream* out) { *out << program.name; }

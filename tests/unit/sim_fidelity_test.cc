@@ -17,16 +17,16 @@ struct Seen {
   std::vector<sim::Time> times;
 };
 
-struct Outcome {
+struct FidelityOutcome {
   std::vector<Seen> ranks;
   sim::Report report;
 };
 
 using Program = std::function<void(RankContext&, Seen&)>;
 
-Outcome run(SimWorldOptions options, Fidelity fidelity, const Program& program) {
+FidelityOutcome run(SimWorldOptions options, Fidelity fidelity, const Program& program) {
   options.fidelity = fidelity;
-  Outcome outcome;
+  FidelityOutcome outcome;
   outcome.ranks.resize(static_cast<std::size_t>(options.world.world_size));
   outcome.report = run_sim_world(options, [&](RankContext& rank) {
     program(rank, outcome.ranks[static_cast<std::size_t>(rank.group.rank())]);
@@ -43,8 +43,8 @@ void expect_same_bits(const Values& a, const Values& b, const std::string& what)
 // Returns how many fewer events the whole collectives took.
 std::uint64_t expect_same(const SimWorldOptions& options, const Program& program,
                           const std::string& what) {
-  const Outcome messages = run(options, Fidelity::kMessages, program);
-  const Outcome whole = run(options, Fidelity::kWhole, program);
+  const FidelityOutcome messages = run(options, Fidelity::kMessages, program);
+  const FidelityOutcome whole = run(options, Fidelity::kWhole, program);
   rethrow(messages.report);
   rethrow(whole.report);
   EXPECT_EQ(messages.report.virtual_time, whole.report.virtual_time) << what;
@@ -209,8 +209,8 @@ TEST(SimFidelity, AFailureIsTheSame) {
     sim::RoundRobin in_order;
     SimWorldOptions options = options_of(4);
     options.scheduler = &in_order;
-    const Outcome messages = run(options, Fidelity::kMessages, program);
-    const Outcome whole = run(options, Fidelity::kWhole, program);
+    const FidelityOutcome messages = run(options, Fidelity::kMessages, program);
+    const FidelityOutcome whole = run(options, Fidelity::kWhole, program);
     EXPECT_EQ(messages.report.verdict_text, whole.report.verdict_text);
     EXPECT_EQ(messages.report.virtual_time, whole.report.virtual_time);
     for (std::size_t rank = 0; rank < 4; ++rank) {
@@ -220,15 +220,16 @@ TEST(SimFidelity, AFailureIsTheSame) {
 }
 
 TEST(SimFidelity, ARankThatLeavesEndsTheWholeCallOfTheOthers) {
-  const Outcome outcome = run(options_of(4), Fidelity::kWhole, [](RankContext& rank, Seen&) {
-    Values data(100'000);
-    const WorkPtr work = rank.group.all_reduce(Buffer::of(data));
-    if (rank.group.rank() == 2) {
-      rank.runtime.sleep_for(std::chrono::microseconds(10));
-      throw std::runtime_error("gone");
-    }
-    work->wait();
-  });
+  const FidelityOutcome outcome =
+      run(options_of(4), Fidelity::kWhole, [](RankContext& rank, Seen&) {
+        Values data(100'000);
+        const WorkPtr work = rank.group.all_reduce(Buffer::of(data));
+        if (rank.group.rank() == 2) {
+          rank.runtime.sleep_for(std::chrono::microseconds(10));
+          throw std::runtime_error("gone");
+        }
+        work->wait();
+      });
   for (const int rank : {0, 1, 3}) {
     try {
       std::rethrow_exception(outcome.report.ranks[static_cast<std::size_t>(rank)].error);
@@ -240,14 +241,15 @@ TEST(SimFidelity, ARankThatLeavesEndsTheWholeCallOfTheOthers) {
 }
 
 TEST(SimFidelity, TwoGroupsAtOnceAreRefused) {
-  const Outcome outcome = run(options_of(4), Fidelity::kWhole, [](RankContext& rank, Seen&) {
-    const auto other = rank.group.split(0, 0);
-    Values data(100'000), more(4);
-    const WorkPtr work = rank.group.all_reduce(Buffer::of(data));
-    rank.runtime.sleep_for(std::chrono::microseconds(10));
-    other->all_reduce(Buffer::of(more))->wait();
-    work->wait();
-  });
+  const FidelityOutcome outcome =
+      run(options_of(4), Fidelity::kWhole, [](RankContext& rank, Seen&) {
+        const auto other = rank.group.split(0, 0);
+        Values data(100'000), more(4);
+        const WorkPtr work = rank.group.all_reduce(Buffer::of(data));
+        rank.runtime.sleep_for(std::chrono::microseconds(10));
+        other->all_reduce(Buffer::of(more))->wait();
+        work->wait();
+      });
   try {
     rethrow(outcome.report);
     FAIL();

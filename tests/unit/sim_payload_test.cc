@@ -25,13 +25,13 @@ SimWorldOptions options_of(int ranks, PayloadMode payload) {
   return options;
 }
 
-struct Outcome {
+struct PayloadOutcome {
   sim::Report report;
   std::vector<Values> results;
 };
 
-Outcome run(const SimWorldOptions& options, Op op, std::size_t count, int salted_rank = -1) {
-  Outcome outcome;
+PayloadOutcome run(const SimWorldOptions& options, Op op, std::size_t count, int salted_rank = -1) {
+  PayloadOutcome outcome;
   outcome.results.resize(static_cast<std::size_t>(options.world.world_size));
   outcome.report = run_sim_world(options, [&](RankContext& rank) {
     const int place = rank.group.rank();
@@ -94,8 +94,8 @@ TEST(SimPayload, MismatchesAreFoundInEveryMode) {
 }
 
 TEST(SimPayload, SizeOnlyComputesNothing) {
-  const Outcome sums = run(options_of(5, PayloadMode::kSizeOnly), Op::kAllReduce, kCount);
-  const Outcome copies = run(options_of(5, PayloadMode::kSizeOnly), Op::kBroadcast, kCount);
+  const PayloadOutcome sums = run(options_of(5, PayloadMode::kSizeOnly), Op::kAllReduce, kCount);
+  const PayloadOutcome copies = run(options_of(5, PayloadMode::kSizeOnly), Op::kBroadcast, kCount);
   for (int rank = 0; rank < 5; ++rank) {
     EXPECT_EQ(sums.results[rank], input_of(rank, kCount));
     EXPECT_EQ(copies.results[rank], input_of(rank, kCount));
@@ -127,7 +127,7 @@ TEST(SimPayload, AHashTellsEveryInputAndEveryFlippedBit) {
     }
     EXPECT_EQ(hashes.size(), 7u);
     options.faults = {sim::parse_fault("flip from=1 to=0 message=1 bit=77")};
-    const Outcome flipped = run(options, Op::kAllReduce, kCount);
+    const PayloadOutcome flipped = run(options, Op::kAllReduce, kCount);
     EXPECT_EQ(flipped.report.faults_fired.size(), 1u);
     hashes.insert(hash_in(flipped.results[0]));
     EXPECT_EQ(hashes.size(), 8u);
@@ -135,7 +135,7 @@ TEST(SimPayload, AHashTellsEveryInputAndEveryFlippedBit) {
 }
 
 TEST(SimPayload, OnlyTheRootOfAReduceGetsAHash) {
-  const Outcome outcome = run(options_of(4, PayloadMode::kHashed), Op::kReduce, kCount);
+  const PayloadOutcome outcome = run(options_of(4, PayloadMode::kHashed), Op::kReduce, kCount);
   EXPECT_NE(outcome.results[0], input_of(0, kCount));
   for (int rank = 1; rank < 4; ++rank) EXPECT_EQ(outcome.results[rank], input_of(rank, kCount));
 }

@@ -33,7 +33,7 @@ struct Message {
   std::vector<int> sources;
 };
 
-struct Program {
+struct TransportProgram {
   int ranks = 2;
   std::uint64_t seed = 0;
   std::vector<std::vector<Message>> rounds;  // in each, everybody posts, then waits
@@ -77,9 +77,9 @@ void add_race(Draw& draw, int ranks, std::uint64_t slot, std::vector<Message>& r
   }
 }
 
-Program draw_program(std::uint64_t seed) {
+TransportProgram draw_program(std::uint64_t seed) {
   Draw draw(seed);
-  Program program{.ranks = 2 + draw.below(3), .seed = seed};
+  TransportProgram program{.ranks = 2 + draw.below(3), .seed = seed};
   for (int number = 0; number < 4; ++number) {
     std::vector<Message> round;
     for (int i = draw.below(12); i > 0; --i) round.push_back(draw_message(draw, program.ranks));
@@ -100,7 +100,7 @@ std::uint8_t payload(std::uint64_t number, std::size_t i) {
 // One rank's run of a program: what it saw, in words.
 class Player {
  public:
-  Player(const ContextPtr& context, const Program& program)
+  Player(const ContextPtr& context, const TransportProgram& program)
       : context_(context), program_(program), draw_(program.seed * 64 + context->rank) {}
 
   std::vector<std::string> play() {
@@ -214,24 +214,24 @@ class Player {
   }
 
   const ContextPtr& context_;
-  const Program& program_;
+  const TransportProgram& program_;
   Draw draw_;
   std::uint64_t message_count_ = 0;
   std::vector<std::string> seen_;
 };
 
-using Seen = std::vector<std::vector<std::string>>;  // by rank
+using ValuesSeen = std::vector<std::vector<std::string>>;  // by rank
 
-Seen run_in_simulator(const Program& program, std::uint64_t seed) {
-  Seen seen(program.ranks);
+ValuesSeen run_in_simulator(const TransportProgram& program, std::uint64_t seed) {
+  ValuesSeen seen(program.ranks);
   World world({.ranks = program.ranks, .seed = seed, .jitter = 20'000});
   expect_all_returned(world.run(
       [&](const ContextPtr& context) { seen[context->rank] = Player(context, program).play(); }));
   return seen;
 }
 
-Seen run_over_tcp(const Program& program) {
-  Seen seen(program.ranks);
+ValuesSeen run_over_tcp(const TransportProgram& program) {
+  ValuesSeen seen(program.ranks);
   OsRuntime runtime;
   gloo::transport::tcp::attr address("127.0.0.1");
   gloo::rendezvous::HashStore store;
@@ -254,8 +254,8 @@ Seen run_over_tcp(const Program& program) {
 
 TEST(SimTransport, DoesWhatGlooDoesOverTcp) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    const Program program = draw_program(seed);
-    const Seen expected = run_over_tcp(program);
+    const TransportProgram program = draw_program(seed);
+    const ValuesSeen expected = run_over_tcp(program);
     for (const std::uint64_t schedule : {1, 2, 3}) {
       EXPECT_EQ(run_in_simulator(program, schedule), expected) << "program " << seed;
     }

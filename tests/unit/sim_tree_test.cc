@@ -18,13 +18,13 @@ Values values_of(int rank, int ranks, std::size_t count) {
   return values;
 }
 
-struct Outcome {
+struct TreeOutcome {
   std::vector<Values> results;
   std::uint64_t messages = 0;
 };
 
-Outcome all_reduce(int ranks, ReduceOp op, std::size_t count) {
-  Outcome outcome{std::vector<Values>(static_cast<std::size_t>(ranks)), 0};
+TreeOutcome all_reduce(int ranks, ReduceOp op, std::size_t count) {
+  TreeOutcome outcome{std::vector<Values>(static_cast<std::size_t>(ranks)), 0};
   SimWorldOptions options;
   options.world.world_size = ranks;
   const sim::Report report = run_sim_world(options, [&](RankContext& rank) {
@@ -51,7 +51,7 @@ TEST(SimTree, GivesEveryRankTheMinimumAndTheMaximumOfAll) {
                                                : std::max(expected[i], values[i]);
           }
         }
-        const Outcome outcome = all_reduce(ranks, op, count);
+        const TreeOutcome outcome = all_reduce(ranks, op, count);
         for (const Values& result : outcome.results) ASSERT_EQ(result, expected) << ranks;
         EXPECT_EQ(outcome.messages, messages_of_tree(ranks)) << ranks;
       }

@@ -44,7 +44,7 @@ class Street {
   MemoryFiles files;
 };
 
-TrainOptions options() {
+TrainOptions deeplab_options() {
   return {.model = "deeplab",
           .epochs = 30,
           .batch_size = 2,
@@ -57,7 +57,8 @@ TEST(TrainDeepLab, LearnsThePixelsThatCount) {
   OsRuntime runtime;
   const Cityscapes train_set(street.files, "data", Split::kTrain);
   const Cityscapes test_set(street.files, "data", Split::kTest);
-  const TrainSummary summary = train(options(), {train_set, &test_set}, nullptr, runtime, nullptr);
+  const TrainSummary summary =
+      train(deeplab_options(), {train_set, &test_set}, nullptr, runtime, nullptr);
   EXPECT_EQ(summary.steps, 60);
   EXPECT_EQ(summary.last_step.samples, 2 * (kWidth * kHeight - kIgnored));
   EXPECT_EQ(summary.evaluation.samples, 2 * (kWidth * kHeight - kIgnored));
@@ -69,7 +70,7 @@ TEST(TrainDeepLab, RanksShareTheStatisticsOfBatchNormAndEndAlike) {
   Street street;
   const Cityscapes train_set(street.files, "data", Split::kTrain);
   const Cityscapes test_set(street.files, "data", Split::kTest);
-  TrainOptions with = options();
+  TrainOptions with = deeplab_options();
   with.epochs = 2;
   with.sync_batch_norm = true;
   make_backend("sim")->run_world({.world_size = 2, .seed = 3}, [&](RankContext& rank) {

@@ -13,7 +13,7 @@ namespace {
 
 using Pieces = std::vector<std::string>;
 
-std::vector<std::byte> bytes_of(std::string_view text) {
+std::vector<std::byte> vocabulary_bytes(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }
@@ -76,14 +76,14 @@ TEST(WordPiece, WordsOfMoreThanAHundredCharactersAreUnknown) {
 }
 
 TEST(Vocabulary, IdsAreLines) {
-  EXPECT_EQ(parse_vocabulary("v", bytes_of("[PAD]\n[UNK]\r\nthe")),
+  EXPECT_EQ(parse_vocabulary("v", vocabulary_bytes("[PAD]\n[UNK]\r\nthe")),
             (Pieces{"[PAD]", "[UNK]", "the"}));
-  EXPECT_EQ(parse_vocabulary("v", bytes_of("[UNK]\n")), Pieces{"[UNK]"});
+  EXPECT_EQ(parse_vocabulary("v", vocabulary_bytes("[UNK]\n")), Pieces{"[UNK]"});
 }
 
 std::string error_of(std::string_view text) {
   try {
-    parse_vocabulary("vocab.txt", bytes_of(text));
+    parse_vocabulary("vocab.txt", vocabulary_bytes(text));
   } catch (const DataError& error) {
     return error.what();
   }
