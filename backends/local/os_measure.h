@@ -1,8 +1,12 @@
-// For benchmarks: the CPU time of this process, and what repeated measurements come to.
+// For benchmarks: the CPU time and the memory of this process, and what repeated measurements come
+// to.
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <ctime>
+#include <fstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,6 +17,22 @@ inline double cpu_seconds() {
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
+
+// A number of kilobytes of Linux's /proc/self/status, in bytes; 0 where there is none.
+inline std::int64_t process_status_bytes(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  std::int64_t kilobytes = 0;
+  for (std::string word; status >> word;) {
+    if (word == key && status >> kilobytes) break;
+  }
+  return 1024 * kilobytes;
+}
+
+// Bytes of physical memory that this process has now, and that it had at most since
+// forget_peak_memory() or its start.
+inline std::int64_t resident_memory() { return process_status_bytes("VmRSS:"); }
+inline std::int64_t peak_memory() { return process_status_bytes("VmHWM:"); }
+inline void forget_peak_memory() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 struct Summary {
   double median, min, max;
