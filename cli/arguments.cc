@@ -2,7 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -16,6 +19,15 @@ namespace {
 std::string with_dashes(std::string flag) {
   std::replace(flag.begin(), flag.end(), '_', '-');
   return flag;
+}
+
+// "rdzv-id" becomes "RDZV_ID".
+std::string to_variable(const std::string& name) {
+  std::string variable;
+  for (const char c : name) {
+    variable += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return variable;
 }
 
 // Shortest text that reads back as the same number.
@@ -67,8 +79,17 @@ struct Arguments::Parser {
   std::size_t take_flag(const std::vector<std::string>& arguments, std::size_t at,
                         std::vector<std::string>& words);
 
+  // Appends what variables say of flags that are not given.
+  void take_variables(std::vector<std::string>& words);
+  // Refuses with CLI11's text, which begins with the flag, and the variable that said it, if one
+  // did.
+  [[noreturn]] void refuse_value(const std::string& text) const;
+
   CLI::App app;
   std::set<const CLI::Option*> given;  // in this parse()
+  std::string prefix;                  // of variables
+  const Environment* environment = nullptr;
+  std::map<std::string, std::string> variables;  // by flag, those taken in this parse()
   std::vector<std::string>* rest = nullptr;
 };
 
@@ -99,6 +120,33 @@ std::size_t Arguments::Parser::take_flag(const std::vector<std::string>& argumen
     words.push_back(arguments[at++]);
   }
   return at;
+}
+
+void Arguments::Parser::take_variables(std::vector<std::string>& words) {
+  variables.clear();
+  if (environment == nullptr) return;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_lnames().empty() || option == app.get_help_ptr()) continue;
+    const std::string flag = "--" + option->get_lnames().front();
+    const std::string variable = prefix + to_variable(option->get_lnames().front());
+    const std::optional<std::string> value = environment->get(variable);
+    if (!value || given.contains(option)) continue;
+    const bool takes_value = option->get_items_expected_max() > 0;
+    if (!takes_value && *value != "0" && *value != "1") {
+      refuse(flag + ": \"" + *value + "\" is not allowed; allowed: 0 or 1 (" + variable +
+             " in the environment)");
+    }
+    if (!takes_value && *value == "0") continue;
+    given.insert(option);
+    variables[flag] = variable;
+    words.push_back(flag);
+    if (takes_value) words.push_back(*value);
+  }
+}
+
+void Arguments::Parser::refuse_value(const std::string& text) const {
+  const auto source = variables.find(text.substr(0, text.find(':')));
+  refuse(source == variables.end() ? text : text + " (" + source->second + " in the environment)");
 }
 
 Arguments::Arguments(const std::string& program, const std::string& description)
@@ -168,6 +216,11 @@ void Arguments::rest(const std::string& name, std::vector<std::string>& target,
   parser_->app.add_option(name, target, help)->type_name("");
 }
 
+void Arguments::variables(const std::string& prefix, const Environment& environment) {
+  parser_->prefix = prefix;
+  parser_->environment = &environment;
+}
+
 bool Arguments::parse(const std::vector<std::string>& arguments, std::ostream& out) {
   parser_->given.clear();
   std::vector<std::string> flags;
@@ -186,6 +239,7 @@ bool Arguments::parse(const std::vector<std::string>& arguments, std::ostream& o
   if (!rest.empty() && parser_->rest == nullptr) {
     parser_->refuse("unexpected word \"" + rest[0] + "\"");
   }
+  parser_->take_variables(flags);
   std::reverse(flags.begin(), flags.end());  // as CLI11 takes a vector
   try {
     parser_->app.parse(flags);
@@ -193,7 +247,7 @@ bool Arguments::parse(const std::vector<std::string>& arguments, std::ostream& o
     out << parser_->app.help();
     return false;
   } catch (const CLI::ParseError& error) {
-    parser_->refuse(error.what());
+    parser_->refuse_value(error.what());
   }
   if (parser_->rest != nullptr) *parser_->rest = rest;
   return true;

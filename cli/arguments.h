@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/api/runtime.h"
+
 namespace ddproof {
 
 class Arguments {
@@ -43,9 +45,14 @@ class Arguments {
   // The first word that belongs to no flag, or that follows "--", and all words after it, as typed.
   void rest(const std::string& name, std::vector<std::string>& target, const std::string& help);
 
+  // From now on a flag that is not given takes the value of the variable of its name, where that is
+  // set: with the prefix "PET_", --rdzv-id that of PET_RDZV_ID. A flag without a value is 1 or 0.
+  // `environment` must outlive parse().
+  void variables(const std::string& prefix, const Environment& environment);
+
   // Sets the targets. Returns false when help was asked for; it is then printed to `out`.
   bool parse(const std::vector<std::string>& arguments, std::ostream& out);
-  // Whether the flag was given in the last parse().
+  // Whether the flag was given in the last parse(), by a word or a variable.
   bool given(const std::string& name) const;
 
  private:

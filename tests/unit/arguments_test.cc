@@ -8,6 +8,7 @@
 
 #include "backends/api/error.h"
 #include "backends/api/suggest.h"
+#include "tests/support/map_environment.h"
 
 namespace ddproof {
 namespace {
@@ -128,6 +129,38 @@ TEST(Arguments, RefuseAFlagGivenTwice) {
             "--master_addr: is given twice; give it once (see ddproof try --help)");
   EXPECT_EQ(Flags().refusal({"--standalone", "--standalone"}),
             "--standalone: is given twice; give it once (see ddproof try --help)");
+}
+
+TEST(Arguments, VariablesStandForFlagsThatAreNotGiven) {
+  const MapEnvironment environment(MapEnvironment::Variables{{"TRY_NPROC_PER_NODE", "3"},
+                                                             {"TRY_STANDALONE", "1"},
+                                                             {"TRY_MASTER_ADDR", "variable"},
+                                                             {"TRY_HELP", "1"},
+                                                             {"SEED", "4"}});
+  Flags flags;
+  flags.arguments.variables("TRY_", environment);
+  ASSERT_TRUE(flags.arguments.parse({"-o", "word"}, flags.out));
+  EXPECT_EQ(flags.nproc, 3);
+  EXPECT_TRUE(flags.standalone);
+  EXPECT_EQ(flags.address, "word");
+  EXPECT_EQ(flags.seed, 0);
+  EXPECT_TRUE(flags.arguments.given("--nproc-per-node"));
+}
+
+TEST(Arguments, RefuseABadVariableByName) {
+  const auto refusal = [](const std::string& name, const std::string& value) {
+    const MapEnvironment environment(MapEnvironment::Variables{{name, value}});
+    Flags flags;
+    flags.arguments.variables("TRY_", environment);
+    return flags.refusal({});
+  };
+  EXPECT_EQ(refusal("TRY_NPROC_PER_NODE", "65"),
+            "--nproc-per-node: \"65\" is not allowed; allowed: a whole number from 1 to 64 "
+            "(TRY_NPROC_PER_NODE in the environment) (see ddproof try --help)");
+  EXPECT_EQ(refusal("TRY_STANDALONE", "on"),
+            "--standalone: \"on\" is not allowed; allowed: 0 or 1 (TRY_STANDALONE in the "
+            "environment) (see ddproof try --help)");
+  EXPECT_EQ(refusal("TRY_STANDALONE", "0"), "accepted");
 }
 
 TEST(Arguments, LeaveTheRestAsTyped) {

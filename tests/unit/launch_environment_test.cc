@@ -9,25 +9,12 @@
 
 #include "backends/api/error.h"
 #include "reference/launch/environment.h"
+#include "tests/support/map_environment.h"
 
 namespace ddproof {
 namespace {
 
-using Variables = std::map<std::string, std::string>;
-
-class MapEnvironment : public Environment {
- public:
-  explicit MapEnvironment(Variables variables) : variables_(std::move(variables)) {}
-  std::optional<std::string> get(std::string_view name) const override {
-    const auto found = variables_.find(std::string(name));
-    if (found == variables_.end()) return std::nullopt;
-    return found->second;
-  }
-  std::vector<std::string> all() const override { return {}; }
-
- private:
-  Variables variables_;
-};
+using Variables = MapEnvironment::Variables;
 
 const Variables kRankOneOfFour = {
     {"LOCAL_RANK", "1"},          {"RANK", "1"},
