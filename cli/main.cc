@@ -13,6 +13,7 @@
 #include "backends/local/os_runtime.h"
 #include "backends/local/os_signals.h"
 #include "cli/subcommand.h"
+#include "reference/launch/error_file.h"
 
 namespace ddproof {
 namespace {
@@ -75,6 +76,16 @@ int run_within_memory(const Subcommand& command, CommandContext& context) {
   }
 }
 
+// What a rank could not do is also told to who started it.
+int run_as_worker(const std::string& who, const Subcommand& command, CommandContext& context) {
+  try {
+    return run_within_memory(command, context);
+  } catch (const std::exception& error) {
+    write_error_file(context.runtime, who + ": " + error.what());
+    throw;
+  }
+}
+
 int run_program(const std::vector<std::string>& words) {
   std::string who = "ddproof";
   try {
@@ -90,7 +101,7 @@ int run_program(const std::vector<std::string>& words) {
     who += " " + words[0];
     OsRuntime runtime;
     CommandContext context{runtime, {words.begin() + 1, words.end()}, std::cout, std::cerr};
-    return run_within_memory(command, context);
+    return run_as_worker(who, command, context);
   } catch (const ConfigError& error) {
     return report(who, error.what(), kExitUsage);
   } catch (const std::exception& error) {

@@ -1,44 +1,237 @@
 // ddproof run: starts a program as N ranks on this machine. Flags and variables as torchrun's.
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "backends/api/error.h"
+#include "backends/api/suggest.h"
 #include "backends/local/os_processes.h"
 #include "cli/arguments.h"
 #include "cli/subcommand.h"
+#include "reference/launch/environment.h"
 #include "reference/launch/launcher.h"
 
 namespace ddproof {
 
 static_assert(kOutputLostStatus == kExitEnvironment);
 
-int run_command(CommandContext& context) {
-  LaunchOptions options;
+namespace {
+
+constexpr int kLocalWorldSizeMax = 4096;
+
+// The flags that are more than a value of LaunchOptions.
+struct RunFlags {
+  std::string workers = "1";
   bool standalone = false;
   double grace_seconds = 30;
+  std::string redirects = "0";
+  std::string tee = "0";
+  std::string local_ranks;
+  bool is_module = false;
+  bool no_python = false;
+  std::string nodes = "1";
+  int node_rank = 0;
+  std::string rendezvous = "static";
+  std::string endpoint;
+  std::string rendezvous_settings;
+  double monitor_seconds = 0.1;
+  std::string start_method = "spawn";
+  std::string signals = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
+};
+
+void declare_output(Arguments& arguments, RunFlags& flags, LaunchOptions& options) {
+  arguments.text("--log-dir", options.log_directory,
+                 "a folder for the workers' files: DIR/RUN/attempt_N/LOCAL_RANK/...");
+  arguments.text("-r,--redirects", flags.redirects,
+                 "streams that go to log files only: 1 output, 2 errors, 3 both, or 0:1,12:3 by "
+                 "local rank");
+  arguments.text("-t,--tee", flags.tee, "streams that go to log files, too, in the same form");
+  arguments.text("--local-ranks-filter", flags.local_ranks,
+                 "show the output of these local ranks only, as 0,2");
+}
+
+void declare_rendezvous(Arguments& arguments, RunFlags& flags, LaunchOptions& options) {
+  arguments.flag("--standalone", flags.standalone,
+                 "use any free port, for one job that stands alone");
+  arguments.text("--master-addr", options.master_addr, "address of this machine for the store");
+  arguments.number("--master-port", options.master_port, 0, 65535,
+                   "port of the store, 0: any free");
+  arguments.text("--nnodes", flags.nodes, "nodes: 1, or 1:1; several are not there yet");
+  arguments.number("--node-rank", flags.node_rank, 0, 0, "this node's number");
+  arguments.choice("--rdzv-backend", flags.rendezvous, {"static", "c10d"},
+                   "with one node they are the same");
+  arguments.text("--rdzv-endpoint", flags.endpoint,
+                 "HOST[:PORT] of the store, instead of --master-addr and --master-port");
+  arguments.text("--rdzv-id", options.run_id, "the job's name, TORCHELASTIC_RUN_ID");
+  arguments.text("--rdzv-conf", flags.rendezvous_settings,
+                 "torchrun's KEY=VALUE,...; all of them are about several nodes");
+}
+
+void declare(Arguments& arguments, RunFlags& flags, LaunchOptions& options) {
+  arguments.text("--nproc-per-node", flags.workers,
+                 "ranks to start: a number, cpu, gpu, or auto (gpu where there is one)");
+  arguments.number("--max-restarts", options.max_restarts, 0, 1'000'000,
+                   "how often all ranks may start again after one failed");
+  declare_rendezvous(arguments, flags, options);
+  declare_output(arguments, flags, options);
+  arguments.text("--role", options.role, "ROLE_NAME of the ranks");
+  arguments.flag("-m,--module", flags.is_module, "PROGRAM is a Python module");
+  arguments.flag("--no-python", flags.no_python, "start PROGRAM itself even when it ends in .py");
+  arguments.number("--grace-seconds", flags.grace_seconds, 0, 1e6, "from SIGTERM to SIGKILL");
+  arguments.number("--monitor-interval", flags.monitor_seconds, 0, 1e6,
+                   "accepted; events are seen at once");
+  arguments.choice("--start-method", flags.start_method, {"spawn", "fork", "forkserver"},
+                   "accepted; a program is started, no function");
+  arguments.text("--signals-to-handle", flags.signals, "accepted as it is by default");
+  arguments.rest("PROGRAM", options.command, "program and arguments, as typed");
+}
+
+// What torch.cuda.device_count() would be, without the driver.
+int gpu_count(Runtime& runtime) {
+  if (const auto visible = runtime.environment().get("CUDA_VISIBLE_DEVICES")) {
+    return visible->empty() ? 0 : 1 + static_cast<int>(std::ranges::count(*visible, ','));
+  }
+  const auto is_gpu = [](const std::string& name) {
+    const std::string start = "nvidia";
+    return name.size() > start.size() && name.starts_with(start) &&
+           name.find_first_not_of("0123456789", start.size()) == std::string::npos;
+  };
+  return static_cast<int>(std::ranges::count_if(runtime.files().list("/dev"), is_gpu));
+}
+
+int worker_count(const std::string& text, Runtime& runtime) {
+  const int gpus = text == "gpu" || text == "auto" ? gpu_count(runtime) : 0;
+  if (text == "gpu" && gpus == 0) {
+    throw ConfigError(
+        "--nproc-per-node gpu: this machine has no GPU; allowed: cpu, auto or a "
+        "number");
+  }
+  if (gpus > 0) return gpus;
+  if (text == "cpu" || text == "auto") {
+    return std::clamp(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), 1, kLocalWorldSizeMax);
+  }
+  int count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error == std::errc() && end == text.data() + text.size() && count >= 1 &&
+      count <= kLocalWorldSizeMax) {
+    return count;
+  }
+  throw ConfigError("--nproc-per-node: \"" + text + "\" is not allowed; allowed: auto, cpu, gpu " +
+                    "or a whole number from 1 to " + std::to_string(kLocalWorldSizeMax));
+}
+
+void check_rendezvous(const Arguments& arguments, const RunFlags& flags) {
+  if (flags.nodes != "1" && flags.nodes != "1:1") {
+    throw ConfigError("--nnodes: \"" + flags.nodes +
+                      "\" is not allowed; allowed: 1 or 1:1, since "
+                      "several nodes are not there yet; start each rank by itself, with RANK, "
+                      "WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT set");
+  }
+  if (flags.standalone) {
+    for (const char* other : {"--master-port", "--rdzv-endpoint"}) {
+      if (!arguments.given(other)) continue;
+      throw ConfigError("--standalone chooses a free port, so " + std::string(other) +
+                        " is not allowed with it");
+    }
+  }
+  if (!flags.endpoint.empty() &&
+      (arguments.given("--master-addr") || arguments.given("--master-port"))) {
+    throw ConfigError(
+        "--rdzv-endpoint says where the store is, so --master-addr and --master-port "
+        "are not allowed with it");
+  }
+  if (flags.signals != RunFlags().signals) {
+    throw ConfigError("--signals-to-handle: \"" + flags.signals + "\" is not allowed; allowed: " +
+                      RunFlags().signals + ", all of which go on to the workers");
+  }
+}
+
+void check_rendezvous_settings(const std::string& text) {
+  const std::vector<std::string> known = {"timeout",       "join_timeout", "last_call_timeout",
+                                          "close_timeout", "read_timeout", "is_host",
+                                          "rank",          "store_type",   "keep_alive_interval"};
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string entry = text.substr(at, comma - at);
+    const std::string key = entry.substr(0, entry.find('='));
+    if (key == entry || std::ranges::count(known, key) == 0) {
+      throw ConfigError("--rdzv-conf: \"" + entry + "\" is not allowed" + did_you_mean(key, known) +
+                        "; allowed: KEY=VALUE,... with keys of torchrun");
+    }
+    at = comma + 1;
+  }
+}
+
+// HOST, HOST:PORT, [ADDRESS]:PORT; 29400 where none is given, as torchrun.
+void take_endpoint(const std::string& endpoint, LaunchOptions& options) {
+  const auto colon = endpoint.rfind(':');
+  const bool is_bare_ipv6 = endpoint.find(':') != colon && endpoint.find(']') == std::string::npos;
+  const bool has_port = colon != std::string::npos && !is_bare_ipv6 && endpoint.back() != ']';
+  options.master_addr =
+      require_host("--rdzv-endpoint", has_port ? endpoint.substr(0, colon) : endpoint);
+  options.master_port = 29400;
+  if (!has_port) return;
+  const char* end = endpoint.data() + endpoint.size();
+  const auto [stop, error] = std::from_chars(endpoint.data() + colon + 1, end, options.master_port);
+  if (error == std::errc() && stop == end && options.master_port >= 0 &&
+      options.master_port <= 65535) {
+    return;
+  }
+  throw ConfigError("--rdzv-endpoint: \"" + endpoint +
+                    "\" is not allowed; allowed: HOST:PORT with a port from 0 to 65535");
+}
+
+// As torchrun starts Python: without a buffer, so that lines come out when they are printed.
+void start_with_python(const RunFlags& flags, Runtime& runtime, std::vector<std::string>& command) {
+  if (flags.is_module && flags.no_python) {
+    throw ConfigError("--module is Python's, so --no-python is not allowed with it");
+  }
+  const bool is_script = command.front().ends_with(".py") && !flags.no_python;
+  if (!flags.is_module && !is_script) return;
+  std::vector<std::string> python = {runtime.environment().get("PYTHON_EXEC").value_or("python3"),
+                                     "-u"};
+  if (flags.is_module) python.emplace_back("-m");
+  command.insert(command.begin(), python.begin(), python.end());
+}
+
+std::string host_name() {
+  char name[256] = "";
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+}  // namespace
+
+int run_command(CommandContext& context) {
+  LaunchOptions options;
+  RunFlags flags;
   Arguments arguments(
       "ddproof run",
       "Starts PROGRAM as the ranks of one world on this machine. Lines that ranks print "
       "come out whole, with the rank before them; lines longer than 64 KiB are cut "
-      "into pieces.");
-  arguments.number("--nproc-per-node", options.local_world_size, 1, 4096, "ranks to start");
-  arguments.flag("--standalone", standalone, "use any free port, for one job that stands alone");
-  arguments.text("--master-addr", options.master_addr, "address of this machine for the store");
-  arguments.number("--master-port", options.master_port, 0, 65535,
-                   "port of the store, 0: any free");
-  arguments.number("--grace-seconds", grace_seconds, 0, 1e6, "from SIGTERM to SIGKILL");
-  arguments.rest("PROGRAM", options.command, "program and arguments, as typed");
+      "into pieces. Flags are torchrun's; PET_NAME in the environment is --name.");
+  declare(arguments, flags, options);
+  arguments.variables("PET_", context.runtime.environment());
   if (!arguments.parse(context.arguments, context.out)) return kExitHolds;
   if (options.command.empty()) {
     throw ConfigError("no program given; usage: ddproof run [FLAGS] -- PROGRAM [ARGUMENTS]");
   }
-  if (standalone && arguments.given("--master-port")) {
-    throw ConfigError("--standalone chooses a free port, so --master-port is not allowed with it");
+  check_rendezvous(arguments, flags);
+  check_rendezvous_settings(flags.rendezvous_settings);
+  if (!flags.endpoint.empty()) take_endpoint(flags.endpoint, options);
+  if (flags.standalone) options.master_port = 0;
+  options.local_world_size = worker_count(flags.workers, context.runtime);
+  options.redirects = {"--redirects", flags.redirects, options.local_world_size};
+  options.tee = {"--tee", flags.tee, options.local_world_size};
+  if (!flags.local_ranks.empty()) {
+    options.local_ranks =
+        parse_local_ranks("--local-ranks-filter", flags.local_ranks, options.local_world_size);
   }
-  if (standalone) options.master_port = 0;
-  options.grace = std::chrono::nanoseconds(std::llround(grace_seconds * 1e9));
+  start_with_python(flags, context.runtime, options.command);
+  options.grace = std::chrono::nanoseconds(std::llround(flags.grace_seconds * 1e9));
   options.on_terminal = isatty(STDERR_FILENO) == 1;
+  options.host = host_name();
   OsProcesses processes(context.runtime);
   return launch(options, context.runtime, processes);
 }

@@ -8,7 +8,10 @@
 //   Failure  the first worker that fails ends all. Its status is the launcher's: the exit code, or
 //            128 + the signal. Of several found at once, one that was killed counts as the first,
 //            since others fail when they lose it. The others get kReportTime to find out and to
-//            say whom they lost, then SIGTERM, grace, SIGKILL.
+//            say whom they lost, then SIGTERM, grace, SIGKILL. The last line names the first
+//            failure with host, time, and what the worker wrote to its error file (error_file.h).
+//   Restart  while there are restarts left, all workers start again once the last one has ended,
+//            with a new store, so that no key of the attempt before is seen.
 //   Signals  SIGTERM, SIGINT, SIGHUP, SIGQUIT go on to the workers, and the launcher's status is
 //            128 + the signal, unless a worker failed before; another one ends the grace. The same
 //            one within kSameSignal is the same request, reaching us twice (directly, and through
@@ -19,11 +22,13 @@
 //            ends, what left it when all have ended.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "backends/api/processes.h"
 #include "backends/api/runtime.h"
+#include "reference/launch/stream_map.h"
 
 namespace ddproof {
 
@@ -44,20 +49,39 @@ struct LaunchOptions {
   std::string master_addr = "127.0.0.1";  // where the store listens
   int master_port = 29500;                // 0: any free port
   Duration grace = std::chrono::seconds(30);
-  bool on_terminal = false;          // workers are asked for lines of progress (kProgressVariable)
+  bool on_terminal = false;      // workers are asked for lines of progress (kProgressVariable)
+  int max_restarts = 0;          // after failures; nothing else uses them up
+  std::string run_id;            // TORCHELASTIC_RUN_ID; empty: one of its own
+  std::string role = "default";  // ROLE_NAME
+  std::string host;              // this machine's name, for the report
+  // Files of workers are LOG_DIRECTORY/RUN/attempt_N/LOCAL_RANK/{stdout,stderr}.log and error.json.
+  // Empty: without redirects and tee only error files, which do not stay; else a new folder in
+  // TMPDIR or /tmp.
+  std::string log_directory;
+  StreamMap redirects;               // these go to files instead of our output
+  StreamMap tee;                     // these go to files, too
+  std::vector<int> local_ranks;      // whose output is shown; empty: all
   std::vector<std::string> command;  // the program and its arguments
 };
 
 // Returns the status to exit with: 0 when all workers returned 0 and all output was written.
-// Throws, and leaves nothing running, ConfigError when the program cannot be started and
-// ResourceError when the port is in use or the machine gives no more processes.
+// Throws, and leaves nothing running, ConfigError when the program cannot be started,
+// ResourceError when the port is in use or the machine gives no more processes, and DataError when
+// the log files cannot be made.
 int launch(const LaunchOptions& options, Runtime& runtime, Processes& processes);
+
+// One start of all workers.
+struct Attempt {
+  std::string run_id;
+  int restarts = 0;  // before it
+  std::uint16_t master_port = 0;
+};
 
 // The environment of one worker: `base`, with the variables of the contract (environment.h) and
 // those of torchrun set for `local_rank`. OMP_NUM_THREADS is 1 when there are several workers and
 // nobody set it.
 std::vector<std::string> worker_environment(const std::vector<std::string>& base,
-                                            const LaunchOptions& options, int local_rank,
-                                            const std::string& run_id);
+                                            const LaunchOptions& options, const Attempt& attempt,
+                                            int local_rank, const std::string& error_file);
 
 }  // namespace ddproof

@@ -50,6 +50,12 @@ class TrainProgram : public testing::Test {
 // The JSON in the program's output, behind a rank's prefix or not.
 json result_of(const std::string& out) { return json::parse(out.substr(out.find('{'))); }
 
+int count_of(const std::string& part, const std::string& text) {
+  int count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
 std::vector<pid_t> pids_in(const std::string& text) {
   std::vector<pid_t> pids;
   for (const std::string& line : lines_of(text)) {
@@ -173,6 +179,45 @@ TEST_F(TrainProgram, AKilledRunGoesOnFromItsCheckpointToTheSameBits) {
   ASSERT_EQ(resumed.wait(), 0) << resumed.err();
   EXPECT_EQ(result_of(resumed.out())["state_digest"], result_of(whole.out())["state_digest"]);
   EXPECT_EQ(result_of(resumed.out())["steps"], 90);
+}
+
+// Whichever rank dies, and however often: all start again, and go on from the last checkpoint.
+TEST_F(TrainProgram, RestartsEndWithTheBitsOfTheUndisturbedRun) {
+  const std::string program = "echo pid $$; exec '" + std::string(DDPROOF_PROGRAM) +
+                              "' train --backend gloo --data '" + folder_ +
+                              "' --batch-size 2 --epochs 2 --json";
+  const std::string saving = " --resume --checkpoint-every 4 --checkpoint-dir '" + folder_ + "/c'";
+  Launched whole(run_script({"--nproc-per-node", "2"}, program));
+  ASSERT_EQ(whole.wait(), 0) << whole.err();
+  Launched killed(run_script({"--nproc-per-node", "2", "--max-restarts", "3"}, program + saving),
+                  {.environment = {"DDPROOF_PROGRESS=lines"}});
+  const std::string progress = "[rank 0] [";
+  int progress_lines = 0;  // of the attempts before
+  for (const int attempt : {0, 1, 2}) {
+    if (attempt > 0) {
+      const std::string again = "restart " + std::to_string(attempt) + " of 3";
+      const std::string& err = killed.read_err_until(again);
+      progress_lines = count_of(progress, err.substr(0, err.find(again)));
+    }
+    killed.read_err_until(progress, progress_lines + 1);
+    const auto pids = pids_in(killed.read_out_until("pid ", 2 * (attempt + 1)));
+    const auto victim = static_cast<std::size_t>(2 * attempt + attempt % 2);
+    ASSERT_GT(pids.size(), victim);
+    ASSERT_EQ(kill(pids[victim], SIGKILL), 0);
+  }
+  EXPECT_EQ(killed.wait(), 0) << killed.err();
+  EXPECT_EQ(result_of(killed.out())["state_digest"], result_of(whole.out())["state_digest"]);
+  EXPECT_EQ(result_of(killed.out())["steps"], 60);
+}
+
+TEST_F(TrainProgram, ARanksErrorReachesTheLaunchersLastLine) {
+  Launched run(launched(2, {"--backend", "gloo", "--checkpoint-dir", "/dev/null/x"}));
+  EXPECT_EQ(run.wait(), 3);
+  const auto lines = lines_of(run.err());
+  ASSERT_FALSE(lines.empty());
+  EXPECT_TRUE(lines.back().starts_with("ddproof run: first failure, ")) << run.err();
+  EXPECT_NE(lines.back().find(": ddproof train: "), std::string::npos) << run.err();
+  EXPECT_NE(lines.back().find("/dev/null/x"), std::string::npos) << run.err();
 }
 
 TEST_F(TrainProgram, AFinishedRunSaysThatNothingIsLeftToDo) {
