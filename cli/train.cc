@@ -191,6 +191,7 @@ struct Outcome {
   TrainSummary summary;
   WorldReport world;
   int world_size = 1;
+  std::string started_by;  // who started this rank; empty: nobody
   Duration wall{0};
 };
 
@@ -212,6 +213,7 @@ nlohmann::ordered_json to_json(const TrainCommand& command, const Outcome& outco
                       {"accuracy", summary.evaluation.accuracy()},
                       {"samples", summary.evaluation.samples}};
   }
+  if (!outcome.started_by.empty()) result["started_by"] = outcome.started_by;
   if (outcome.world.digest != 0) {
     result["simulation"] = {
         {"digest", fmt::format("{:016x}", outcome.world.digest)},
@@ -225,8 +227,9 @@ nlohmann::ordered_json to_json(const TrainCommand& command, const Outcome& outco
 void print(const TrainCommand& command, const Outcome& outcome, std::ostream& out) {
   const TrainSummary& summary = outcome.summary;
   const double seconds = std::chrono::duration<double>(outcome.wall).count();
-  out << fmt::format("{} on {}, {} rank{}: ", command.train.model, command.backend,
-                     outcome.world_size, outcome.world_size == 1 ? "" : "s");
+  out << fmt::format("{} on {}, {} rank{}{}: ", command.train.model, command.backend,
+                     outcome.world_size, outcome.world_size == 1 ? "" : "s",
+                     outcome.started_by.empty() ? "" : " by " + outcome.started_by);
   if (summary.samples == 0) {
     out << fmt::format("nothing to do, the checkpoint has {} steps\n", summary.steps);
   } else {
@@ -324,21 +327,24 @@ class TrainProgram {
   int decide_world_size(const Backend& backend) const {
     if (launched(backend)) {
       if (command_.world_size_given && command_.world_size != environment_.world_size) {
-        throw ConfigError(fmt::format("--world-size is {} but WORLD_SIZE is {}; leave the flag out",
-                                      command_.world_size, environment_.world_size));
+        throw ConfigError(fmt::format(
+            "--world-size is {}, but the world has {} ranks (from {}); leave the flag out",
+            command_.world_size, environment_.world_size, environment_.source));
       }
       return environment_.world_size;
     }
     if (environment_.world_size > 1) {
       throw ConfigError(
-          fmt::format("--backend {} lives in one process, but WORLD_SIZE is {}; use --backend gloo",
-                      command_.backend, environment_.world_size));
+          fmt::format("--backend {} lives in one process, but the world has {} ranks (from {}); "
+                      "use --backend gloo",
+                      command_.backend, environment_.world_size, environment_.source));
     }
     if (backend.joins_processes() && command_.world_size > 1) {
       throw ConfigError(
           fmt::format("--backend {} --world-size {}: no launcher started this process; use "
-                      "`ddproof run --nproc-per-node {} -- ddproof train ...`",
-                      command_.backend, command_.world_size, command_.world_size));
+                      "`ddproof run --nproc-per-node {} -- ddproof train ...`{}",
+                      command_.backend, command_.world_size, command_.world_size,
+                      environment_.remark.empty() ? "" : " (" + environment_.remark + ")"));
     }
     return command_.world_size;
   }
@@ -391,6 +397,7 @@ class TrainProgram {
                       .store_host = rendezvous.store_host()},
                      context_.runtime, rendezvous.store());
     outcome.summary = train_rank(group.get(), context_.runtime);
+    outcome.started_by = environment_.source;
     return environment_.rank == 0;
   }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "backends/api/error.h"
+#include "reference/launch/starter.h"
 
 namespace ddproof {
 namespace {
@@ -26,9 +27,11 @@ std::string describe(const Value& value) {
   return text + (value->size() > kShown ? "...\"" : "\"");
 }
 
-[[noreturn]] void refuse(std::string_view name, const Value& value, const std::string& allowed) {
+// `advice` says how a variable that is missing gets set.
+[[noreturn]] void refuse(std::string_view name, const Value& value, const std::string& allowed,
+                         const std::string& advice) {
   throw ConfigError("environment variable " + std::string(name) + " " + describe(value) +
-                    "; allowed: " + allowed + (value ? "" : "; ddproof run and torchrun set it"));
+                    "; allowed: " + allowed + (value ? "" : "; " + advice));
 }
 
 std::optional<std::int64_t> parse(const Value& value) {
@@ -40,62 +43,8 @@ std::optional<std::int64_t> parse(const Value& value) {
   return number;
 }
 
-// The variable's number, which must lie in [low, high]. `why` says where the range comes from.
-int read_number(const Environment& environment, std::string_view name, int low, int high,
-                const std::string& why = "") {
-  const Value value = environment.get(name);
-  const std::optional<std::int64_t> number = parse(value);
-  if (!number || *number < low || *number > high) {
-    std::string allowed =
-        "a whole number from " + std::to_string(low) + " to " + std::to_string(high);
-    if (low == high) allowed = std::to_string(low);
-    refuse(name, value, allowed + why);
-  }
-  return static_cast<int>(*number);
-}
-
 std::string because(std::string_view name, int value) {
   return " (" + std::string(name) + " is " + std::to_string(value) + ")";
-}
-
-void require_unset_together(const Environment& environment, const Value& local_rank) {
-  for (const char* name : {"RANK", "WORLD_SIZE"}) {
-    const Value value = environment.get(name);
-    if (!value) continue;
-    refuse("LOCAL_RANK", local_rank,
-           "a whole number from 0, since " + std::string(name) + " " + describe(value) +
-               "; or unset RANK and WORLD_SIZE to run one process");
-  }
-}
-
-// With one node, the launcher started the whole world, so that others would wait for ranks that
-// nobody starts.
-void check_nodes(const Environment& environment, const LaunchEnvironment& launch) {
-  if (!environment.get("GROUP_WORLD_SIZE")) return;
-  const int nodes = read_number(environment, "GROUP_WORLD_SIZE", 1, launch.world_size,
-                                because("WORLD_SIZE", launch.world_size));
-  const int local = launch.local_world_size;
-  if (nodes > 1 || local == 0 || local == launch.world_size) return;
-  refuse("WORLD_SIZE", environment.get("WORLD_SIZE"),
-         std::to_string(local) + " (LOCAL_WORLD_SIZE is " + std::to_string(local) +
-             ", GROUP_WORLD_SIZE is 1)");
-}
-
-void read_ranks(const Environment& environment, LaunchEnvironment& launch) {
-  launch.world_size = read_number(environment, "WORLD_SIZE", 1, kWorldSizeMax);
-  launch.rank = read_number(environment, "RANK", 0, launch.world_size - 1,
-                            because("WORLD_SIZE", launch.world_size));
-  launch.local_rank =
-      read_number(environment, "LOCAL_RANK", 0, launch.rank, because("RANK", launch.rank));
-  launch.local_world_size = 0;
-  if (!environment.get("LOCAL_WORLD_SIZE")) return;
-  // The local ranks above this one are global ranks above this one.
-  const int ranks_above = launch.world_size - 1 - launch.rank;
-  launch.local_world_size = read_number(
-      environment, "LOCAL_WORLD_SIZE", launch.local_rank + 1, launch.local_rank + 1 + ranks_above,
-      " (LOCAL_RANK is " + std::to_string(launch.local_rank) + ", RANK is " +
-          std::to_string(launch.rank) + ", WORLD_SIZE is " + std::to_string(launch.world_size) +
-          ")");
 }
 
 bool is_ipv6(const std::string& text) {
@@ -130,11 +79,110 @@ std::optional<std::string> parse_host(const std::string& text) {
 constexpr const char* kHostAllowed =
     "a host name, an IPv4 address or an IPv6 address, without a port";
 
-std::string find_source(const Environment& environment) {
-  if (environment.get("DDPROOF_RUN_ID")) return "ddproof run";
-  if (environment.get("TORCHELASTIC_RUN_ID")) return "torchrun";
-  return "environment variables";
-}
+// Reads the world of one starter, by the names that its variables have.
+class StarterReader {
+ public:
+  StarterReader(const Environment& environment, const Starter& starter)
+      : environment_(environment), starter_(starter) {}
+
+  // RANK alone, and so on, is half a world.
+  void require_set_together() const {
+    if (starter_.local_rank != "LOCAL_RANK") return;
+    const Value local_rank = environment_.get("LOCAL_RANK");
+    if (local_rank && local_rank != "-1") return;
+    for (const char* name : {"RANK", "WORLD_SIZE"}) {
+      const Value value = environment_.get(name);
+      if (!value) continue;
+      refuse("LOCAL_RANK", local_rank,
+             "a whole number from 0, since " + std::string(name) + " " + describe(value) +
+                 "; or unset RANK and WORLD_SIZE to run one process",
+             starter_.advice);
+    }
+  }
+
+  void read_ranks(LaunchEnvironment& launch) const {
+    require_local_rank();
+    launch.world_size = number(starter_.world_size, 1, kWorldSizeMax);
+    launch.rank = number(starter_.rank, 0, launch.world_size - 1,
+                         because(starter_.world_size, launch.world_size));
+    if (starter_.local_rank.empty()) {
+      launch.local_rank = 0;
+      launch.local_world_size = 1;
+      return;
+    }
+    launch.local_rank =
+        number(starter_.local_rank, 0, launch.rank, because(starter_.rank, launch.rank));
+    launch.local_world_size = 0;
+    if (starter_.local_world_size.empty() || !environment_.get(starter_.local_world_size)) return;
+    // The local ranks above this one are global ranks above this one.
+    const int ranks_above = launch.world_size - 1 - launch.rank;
+    launch.local_world_size = number(
+        starter_.local_world_size, launch.local_rank + 1, launch.local_rank + 1 + ranks_above,
+        " (" + starter_.local_rank + " is " + std::to_string(launch.local_rank) + ", " +
+            starter_.rank + " is " + std::to_string(launch.rank) + ", " + starter_.world_size +
+            " is " + std::to_string(launch.world_size) + ")");
+  }
+
+  // With one node, the launcher started the whole world, so that others would wait for ranks that
+  // nobody starts.
+  void check_nodes(const LaunchEnvironment& launch) const {
+    if (!environment_.get("GROUP_WORLD_SIZE")) return;
+    const int nodes = number("GROUP_WORLD_SIZE", 1, launch.world_size,
+                             because(starter_.world_size, launch.world_size));
+    const int local = launch.local_world_size;
+    if (nodes > 1 || local == 0 || local == launch.world_size) return;
+    refuse(starter_.world_size, environment_.get(starter_.world_size),
+           std::to_string(local) + " (" + starter_.local_world_size + " is " +
+               std::to_string(local) + ", GROUP_WORLD_SIZE is 1)",
+           starter_.advice);
+  }
+
+  void read_master(LaunchEnvironment& launch) const {
+    const Value address = or_default(environment_.get("MASTER_ADDR"), starter_.master_addr);
+    const auto host = address ? parse_host(*address) : std::nullopt;
+    if (!host) refuse("MASTER_ADDR", address, kHostAllowed, starter_.advice);
+    launch.master_addr = *host;
+    // Port 0 means any free port, which other ranks could not find.
+    const bool alone = launch.world_size == 1;
+    const Value port = or_default(environment_.get("MASTER_PORT"), starter_.master_port);
+    launch.master_port =
+        static_cast<std::uint16_t>(number_in("MASTER_PORT", port, alone ? 0 : 1, 65535, ""));
+  }
+
+ private:
+  // Before any other variable is looked at.
+  void require_local_rank() const {
+    if (starter_.local_rank.empty()) return;
+    const Value local_rank = environment_.get(starter_.local_rank);
+    if (const auto number = parse(local_rank); number && *number < kWorldSizeMax) return;
+    const std::string alone =
+        starter_.local_rank == "LOCAL_RANK" ? ", or -1 to run one process" : "";
+    refuse(starter_.local_rank, local_rank,
+           "a whole number from 0 to " + std::to_string(kWorldSizeMax - 1) + alone,
+           starter_.advice);
+  }
+
+  static Value or_default(Value value, const std::string& otherwise) {
+    return value || otherwise.empty() ? std::move(value) : otherwise;
+  }
+
+  // The variable's number, which must lie in [low, high]. `why` says where the range comes from.
+  int number(const std::string& name, int low, int high, const std::string& why = "") const {
+    return number_in(name, environment_.get(name), low, high, why);
+  }
+  int number_in(const std::string& name, const Value& value, int low, int high,
+                const std::string& why) const {
+    const std::optional<std::int64_t> number = parse(value);
+    if (number && *number >= low && *number <= high) return static_cast<int>(*number);
+    std::string allowed =
+        "a whole number from " + std::to_string(low) + " to " + std::to_string(high);
+    if (low == high) allowed = std::to_string(low);
+    refuse(name, value, allowed + why, starter_.advice);
+  }
+
+  const Environment& environment_;
+  const Starter& starter_;
+};
 
 }  // namespace
 
@@ -145,29 +193,20 @@ std::string require_host(const std::string& setting, const std::string& value) {
 
 LaunchEnvironment read_launch_environment(const Environment& environment) {
   LaunchEnvironment launch;
-  const Value local_rank = environment.get("LOCAL_RANK");
-  if (!local_rank || *local_rank == "-1") {
-    require_unset_together(environment, local_rank);
+  const std::optional<Starter> starter = find_starter(environment);
+  if (!starter || environment.get("LOCAL_RANK") == "-1") {
+    if (starter) StarterReader(environment, *starter).require_set_together();
     launch.source = "nobody";
+    launch.remark = missed_starter(environment);
     return launch;
   }
-  if (const auto number = parse(local_rank); !number || *number >= kWorldSizeMax) {
-    refuse("LOCAL_RANK", local_rank,
-           "a whole number from 0 to " + std::to_string(kWorldSizeMax - 1) +
-               ", or -1 to run one process");
-  }
+  const StarterReader reader(environment, *starter);
+  reader.require_set_together();
   launch.distributed = true;
-  launch.source = find_source(environment);
-  read_ranks(environment, launch);
-  check_nodes(environment, launch);
-  const Value address = environment.get("MASTER_ADDR");
-  const auto host = address ? parse_host(*address) : std::nullopt;
-  if (!host) refuse("MASTER_ADDR", address, kHostAllowed);
-  launch.master_addr = *host;
-  // Port 0 means any free port, which other ranks could not find.
-  const bool alone = launch.world_size == 1;
-  launch.master_port =
-      static_cast<std::uint16_t>(read_number(environment, "MASTER_PORT", alone ? 0 : 1, 65535));
+  launch.source = starter->name;
+  reader.read_ranks(launch);
+  reader.check_nodes(launch);
+  reader.read_master(launch);
   const bool agent_store = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True";
   const bool ours = environment.get("DDPROOF_RUN_ID").has_value();
   launch.launcher_hosts_store = agent_store && ours;

@@ -1,6 +1,7 @@
 // The environment contract: which rank of which world this process is, read from the variables that
-// torchrun and `ddproof run` set. Everything is checked here, at once, so that nothing waits for a
-// timeout later (SEMANTICS 9.1 and D1).
+// torchrun and `ddproof run` set; or from those of another starter (starter.h), which stand for
+// RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE under the same rules. Everything is checked
+// here, at once, so that nothing waits for a timeout later (SEMANTICS 9.1 and D1).
 //
 //   LOCAL_RANK        unset or -1: not distributed; RANK and WORLD_SIZE must then be unset, too.
 //                     Otherwise the rank on this node: 0 <= LOCAL_RANK <= RANK. What is no such
@@ -40,7 +41,8 @@ struct LaunchEnvironment {
   std::uint16_t master_port = 0;
   bool launcher_hosts_store = false;     // ours: no rank does
   bool master_port_is_pytorchs = false;  // the launcher hosts PyTorch's store there
-  std::string source;  // who said so: "ddproof run", "torchrun", "environment variables", "nobody"
+  std::string source;                    // who said so: the name of a Starter, or "nobody"
+  std::string remark;  // what to tell who expected ranks where there are none; may be empty
 
   friend bool operator==(const LaunchEnvironment&, const LaunchEnvironment&) = default;
 };

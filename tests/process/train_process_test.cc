@@ -276,6 +276,25 @@ TEST_F(TrainProgram, TheTimeoutBoundsHowLongRanksWaitToMeet) {
       << run.err();
 }
 
+// With Open MPI's own variables and nothing else.
+TEST_F(TrainProgram, MpirunsRanksEndWithTheBitsOfOurLaunchers) {
+  if (!std::filesystem::exists("/usr/bin/mpirun")) GTEST_SKIP() << "no /usr/bin/mpirun";
+  const Words flags{"--backend", "gloo", "--batch-size", "8", "--epochs", "1", "--json"};
+  Launched ours(launched(2, flags));
+  ASSERT_EQ(ours.wait(), 0) << ours.err();
+  Words words{"/usr/bin/mpirun", "--oversubscribe", "-n", "2"};
+  const Words program = train(flags);
+  words.insert(words.end(), program.begin(), program.end());
+  LaunchedOptions options = kNotLaunched;
+  options.environment.insert(options.environment.end(),
+                             {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
+  Launched theirs(words, options);
+  ASSERT_EQ(theirs.wait(), 0) << theirs.err();
+  EXPECT_EQ(result_of(theirs.out())["started_by"], "Open MPI");
+  EXPECT_EQ(result_of(ours.out())["started_by"], "ddproof run");
+  EXPECT_EQ(result_of(theirs.out())["state_digest"], result_of(ours.out())["state_digest"]);
+}
+
 TEST_F(TrainProgram, WithoutALauncherItTrainsAlone) {
   for (const char* backend : {"single", "gloo"}) {
     LaunchedOptions options = kNotLaunched;
@@ -307,7 +326,8 @@ TEST_F(TrainProgram, WrongUseIsRefusedWithOneLine) {
       {{"--backend", "gloo", "--world-size", "3"},
        {"RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500"},
        2,
-       "--world-size is 3 but WORLD_SIZE is 2; leave the flag out"},
+       "--world-size is 3, but the world has 2 ranks (from environment variables); leave the flag "
+       "out"},
       {{},
        {"RANK=5", "LOCAL_RANK=0", "WORLD_SIZE=2"},
        2,
@@ -320,7 +340,8 @@ TEST_F(TrainProgram, WrongUseIsRefusedWithOneLine) {
       {{"--backend", "sim", "--world-size", "2"},
        {"RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500"},
        2,
-       "--backend sim lives in one process, but WORLD_SIZE is 2; use --backend gloo"},
+       "--backend sim lives in one process, but the world has 2 ranks (from environment "
+       "variables); use --backend gloo"},
       {{"--batch-size", "0"}, {}, 2, "--batch-size"},
       {{"--timeout", "0"}, {}, 2, "--timeout: \"0\" is not allowed"},
       {{"--batch-size", "4", "--global-batch-size", "8"},
