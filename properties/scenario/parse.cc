@@ -74,6 +74,21 @@ void parse_compute(JsonObject& top, Scenario& scenario) {
   compute.finish();
 }
 
+void parse_training(JsonObject& top, Scenario& scenario) {
+  const auto node = top.find("training");
+  if (!node) return;
+  JsonObject training(*node);
+  if (const auto momentum = training.find("momentum")) {
+    scenario.training.momentum = momentum->number();
+    const bool is_allowed = scenario.training.momentum >= 0 && scenario.training.momentum < 1;
+    if (!is_allowed) momentum->refuse("0 or more, less than 1");
+  }
+  if (const auto flag = training.find("find_unused_parameters")) {
+    scenario.training.find_unused_parameters = flag->boolean();
+  }
+  training.finish();
+}
+
 sim::CampaignOptions parse_schedule(const JsonNode& node) {
   JsonObject object(node);
   sim::CampaignOptions schedule;
@@ -382,6 +397,7 @@ Scenario parse_scenario(std::string_view text, const std::string& file) {
   }
   parse_network(top, scenario);
   parse_compute(top, scenario);
+  parse_training(top, scenario);
   parse_faults(top, scenario);
   parse_liveness(top, scenario);
   parse_schedules(top, scenario);

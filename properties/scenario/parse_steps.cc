@@ -67,6 +67,14 @@ Action parse_train(JsonObject& object, const StepContext& context) {
     }
     if (train.batches.empty()) batches->fail("is empty; allowed: one batch size for each step");
   }
+  if (const auto flag = object.find("unused_parameters")) train.unused_parameters = flag->boolean();
+  const auto join = object.find("join");
+  if (join) train.join = join->boolean();
+  if (train.join && !batches) join->fail("needs \"batches\": each rank's own number of steps");
+  if (const auto flag = object.find("throw_on_early_termination")) {
+    train.throw_on_early_termination = flag->boolean();
+    if (!train.join) flag->fail("is an option of join; add \"join\": true");
+  }
   return train;
 }
 
@@ -164,6 +172,12 @@ const std::vector<std::string>& step_names() {
   return names;
 }
 
+std::string describe_train(const TrainStep& train) {
+  std::string text = train.join ? "in join" : "";
+  if (!train.unused_parameters) return text;
+  return text + (train.join ? ", " : "") + "with unused parameters";
+}
+
 // What a story adds to the step's name.
 std::string details_of(const Action& action, const StepContext& context) {
   if (const auto* call = std::get_if<CallStep>(&action)) return describe(*call, context);
@@ -176,6 +190,7 @@ std::string details_of(const Action& action, const StepContext& context) {
     return fmt::format("of {} samples, batches of {}", sampler->length, sampler->batch_size);
   }
   if (const auto* checkpoint = std::get_if<CheckpointStep>(&action)) return checkpoint->path;
+  if (const auto* train = std::get_if<TrainStep>(&action)) return describe_train(*train);
   if (const auto* repeat = std::get_if<RepeatStep>(&action)) {
     return std::to_string(repeat->times) + " times";
   }

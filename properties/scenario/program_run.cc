@@ -257,15 +257,13 @@ ProgramRun::Flow ProgramRun::act(const Step& step, const SamplerStep& sampler) {
 
 RankTraining& ProgramRun::start_training() {
   if (!training_) {
-    training_ = std::make_unique<RankTraining>(rank_, shared_.seed, shared_.scenario.compute);
+    training_ = std::make_unique<RankTraining>(rank_, shared_.seed, shared_.scenario);
   }
   return *training_;
 }
 
 ProgramRun::Flow ProgramRun::act(const Step&, const TrainStep& train) {
-  RankTraining& training = start_training();
-  if (train.batches.empty()) training.step(batch_size_);
-  for (const std::int64_t batch : train.batches) training.step(batch);
+  start_training().run(train, batch_size_);
   return Flow::kGoOn;
 }
 

@@ -93,6 +93,9 @@ struct SamplerStep {
 // sampler's batch.
 struct TrainStep {
   std::vector<std::int64_t> batches;
+  bool unused_parameters = false;           // backward does not reach the first layer
+  bool join = false;                        // the steps stand in DistributedDataParallel::join()
+  bool throw_on_early_termination = false;  // of join()
 };
 
 // "{rank}" in `path` stands for the rank's number.
@@ -170,6 +173,12 @@ const std::vector<std::string>& payload_names();
 // "round robin", "random", "pct", "exhaustive", "campaign"; by sim::Strategy.
 const std::vector<std::string>& scheduler_names();
 
+// Of the built-in model's optimizer and wrapper, on all ranks.
+struct TrainingOptions {
+  double momentum = 0.9;  // so that checkpoints hold more than parameters
+  bool find_unused_parameters = false;
+};
+
 struct Program {
   RankSet ranks;
   Steps steps;
@@ -189,7 +198,8 @@ struct Scenario {
   PayloadMode payload = PayloadMode::kReal;
   sim::LinkClass same_node;
   sim::LinkClass across_nodes;
-  ComputeCost compute;                  // of training
+  ComputeCost compute;  // of training
+  TrainingOptions training;
   sim::FaultPlan faults;                // of every run
   std::optional<RankSet> drawn_faults;  // seeds; more faults, drawn anew for each of them
   std::optional<sim::Liveness> liveness;

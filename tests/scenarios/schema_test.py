@@ -33,6 +33,7 @@ VALUES = {
     "scope": "world", "work": "1 ms", "fails": "x", "batch_size": 2, "shuffle": False,
     "drop_last": True, "drop_last_batch": True, "seed": 1, "epoch": 1, "position": 0, "each": [],
     "shared": False, "expect_step": 1, "else": [], "result": 1, "local_ranks": "0-1",
+    "unused_parameters": True, "join": True, "throw_on_early_termination": True,
 }
 WRONG = [True, -1, "zzz", [], {}, None]
 
@@ -124,12 +125,13 @@ def check_all():
                 failures.append(f"{name}: {error.json_path}: {error.message[:200]}")
 
     full = with_step({"do": "all_reduce"})
-    full.update(network={"same_node": {}}, compute={}, schedules=[{"scheduler": "random"}])
+    full.update(network={"same_node": {}}, compute={}, training={}, schedules=[{"scheduler": "random"}])
     check_keys(schema, full, (), text["properties"])
     check_keys(schema, full, ("expect",), definitions["expect"]["properties"])
     check_keys(schema, full, ("network",), definitions["network"]["properties"])
     check_keys(schema, full, ("network", "same_node"), definitions["link"]["properties"])
     check_keys(schema, full, ("compute",), schema.schema["properties"]["compute"]["properties"])
+    check_keys(schema, full, ("training",), schema.schema["properties"]["training"]["properties"])
     check_names(full, ("expect", "outcome"), definitions["outcome"]["enum"])
     check_names({**full, "probes": ["zzz"]}, ("probes", 0), definitions["probe"]["enum"])
     step = ("programs", "*", 0)
@@ -153,8 +155,10 @@ def check_all():
     placed = {key: value for key, value in full.items() if key != "ranks_per_node"}
     documents.append(({**placed, "nodes": [0, 1]}, ()))
     full["network"] = {"same_node": {"latency": "1 us", "bytes_per_second": 1}}
+    full["training"] = {"momentum": 0.5, "find_unused_parameters": True}
     full["expect"].update(culprits=[0], operation="x", guarded_works=0)
-    for place in ((), ("expect",), ("network", "same_node"), ("schedules", 0)):
+    for place in ((), ("expect",), ("network", "same_node"), ("training",),
+                  ("schedules", 0)):
         documents.append((full, place))
     for name in steps_of(text):
         properties = definitions["step_" + name]["properties"]

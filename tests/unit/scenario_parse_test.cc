@@ -147,7 +147,8 @@ TEST(ScenarioFile, WithAnUnknownNameIsRefusedWithTheNearest) {
       refusal(with(R"("programs": {"*": []}, "time_out": "1 s")")),
       "x.json: time_out is not known; allowed: fact, source, world_size, ranks_per_node, "
       "nodes, timeout, event_limit, checked, timeouts_end_deadlocks, fidelity, payload, network, "
-      "compute, drawn_faults, faults, liveness, schedules, groups, programs, expect, probes; did "
+      "compute, training, drawn_faults, faults, liveness, schedules, groups, programs, expect, "
+      "probes; did "
       "you mean \"timeout\"?");
   EXPECT_EQ(
       refusal(program(R"({"do": "barrier", "labl": "x"})")),
@@ -239,6 +240,16 @@ TEST(ScenarioFile, WithAWrongNumberOrTypeIsRefused) {
   EXPECT_EQ(refusal(program(R"({"do": "train"})")),
             "x.json: programs.\"*\"[0] lacks \"batches\", which is needed outside of a sampler's "
             "\"each\"");
+  EXPECT_EQ(
+      refusal(
+          program(R"({"do": "sampler", "length": 4, "each": [{"do": "train", "join": true}]})")),
+      "x.json: programs.\"*\"[0].each[0].join needs \"batches\": each rank's own number of steps");
+  EXPECT_EQ(
+      refusal(program(R"({"do": "train", "batches": [1], "throw_on_early_termination": true})")),
+      "x.json: programs.\"*\"[0].throw_on_early_termination is an option of join; add \"join\": "
+      "true");
+  EXPECT_EQ(refusal(with(R"("programs": {"*": []}, "training": {"momentum": 1})")),
+            "x.json: training.momentum is 1; allowed: 0 or more, less than 1");
   EXPECT_EQ(refusal(program(R"({"do": "if", "turns": "0", "then": []})")),
             "x.json: programs.\"*\"[0].turns stands in no repeat or sampler");
   EXPECT_EQ(refusal(program(R"({"do": "barrier", "at": "train.py"})")),
