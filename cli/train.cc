@@ -269,7 +269,6 @@ class TrainProgram {
     validate(command_.train);
     const int world_size = decide_world_size(backend_);
     require_local_rank();
-    if (launched(backend_)) require_our_store(environment_);
     if (is_alone(backend_, world_size)) require_no_flight_recorder();
     require_device_fits(command_.device, backend_, !is_alone(backend_, world_size));
     if (command_.global_batch_size > 0) {

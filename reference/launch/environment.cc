@@ -79,6 +79,11 @@ std::optional<std::string> parse_host(const std::string& text) {
 constexpr const char* kHostAllowed =
     "a host name, an IPv4 address or an IPv6 address, without a port";
 
+std::uint16_t port_beside(std::uint16_t port) {
+  if (port == 0) return 0;
+  return static_cast<std::uint16_t>(port == 65535 ? port - 1 : port + 1);
+}
+
 // Reads the world of one starter, by the names that its variables have.
 class StarterReader {
  public:
@@ -210,7 +215,7 @@ LaunchEnvironment read_launch_environment(const Environment& environment) {
   const bool agent_store = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True";
   const bool ours = environment.get("DDPROOF_RUN_ID").has_value();
   launch.launcher_hosts_store = agent_store && ours;
-  launch.master_port_is_pytorchs = agent_store && !ours;
+  if (agent_store && !ours) launch.master_port = port_beside(launch.master_port);
   return launch;
 }
 

@@ -15,7 +15,8 @@
 //   MASTER_ADDR       a host name, an IPv4 address, or an IPv6 address with or without brackets
 //   MASTER_PORT       1 to 65535; with one rank also 0, for any free port
 //   TORCHELASTIC_USE_AGENT_STORE  optional; True: the launcher hosts a store at MASTER_PORT: ours
-//                     where DDPROOF_RUN_ID is set, else PyTorch's, which only PyTorch can use
+//                     where DDPROOF_RUN_ID is set, else PyTorch's, which only PyTorch can use; rank
+//                     0 hosts ours beside it then, at the next port (before it, after 65535)
 //
 // Numbers are ASCII digits, leading zeros allowed, with a sign only in -1. A variable that is set
 // but empty is an error.
@@ -35,13 +36,12 @@ struct LaunchEnvironment {
   bool distributed = false;
   int rank = 0;
   int world_size = 1;
-  int local_rank = -1;       // -1: not distributed
-  int local_world_size = 1;  // 0: nobody said
-  std::string master_addr;   // without brackets; empty when not distributed
-  std::uint16_t master_port = 0;
-  bool launcher_hosts_store = false;     // ours: no rank does
-  bool master_port_is_pytorchs = false;  // the launcher hosts PyTorch's store there
-  std::string source;                    // who said so: the name of a Starter, or "nobody"
+  int local_rank = -1;                // -1: not distributed
+  int local_world_size = 1;           // 0: nobody said
+  std::string master_addr;            // without brackets; empty when not distributed
+  std::uint16_t master_port = 0;      // of our store
+  bool launcher_hosts_store = false;  // ours: no rank does
+  std::string source;                 // who said so: the name of a Starter, or "nobody"
   std::string remark;  // what to tell who expected ranks where there are none; may be empty
 
   friend bool operator==(const LaunchEnvironment&, const LaunchEnvironment&) = default;

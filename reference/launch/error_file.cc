@@ -29,7 +29,8 @@ void write_error_file(Runtime& runtime, const std::string& message) {
   const nlohmann::json content = {
       {"message",
        {{"message", message},
-        {"extraInfo", {{"py_callstack", ""}, {"timestamp", std::to_string(seconds.count())}}}}}};
+        {"extraInfo",
+         {{"py_callstack", message}, {"timestamp", std::to_string(seconds.count())}}}}}};
   const std::string text = content.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   try {
     runtime.files().create(*path)->append(std::as_bytes(std::span(text)));

@@ -1,11 +1,12 @@
 // torchrun's error file: how a worker tells the launcher in words why it failed. The launcher names
 // the file in TORCHELASTIC_ERROR_FILE; a worker that fails writes it, once.
 //
-//   {"message": {"message": "...", "extraInfo": {"py_callstack": "...", "timestamp":
-//   "1796000000"}}}
+//   {"message": {"message": "...",
+//                "extraInfo": {"py_callstack": "...", "timestamp": "1796000000"}}}
 //
-// Also read: {"message": "..."}, which torchrun writes for workers that left none.
-// PyTorch 1.13.1, torch/distributed/elastic/multiprocessing/errors/error_handler.py.
+// torchrun prints py_callstack; ours is the message again. Also read: {"message": "..."}, which
+// torchrun writes for workers that left none.
+// Source: PyTorch 1.13.1, torch/distributed/elastic/multiprocessing/errors/error_handler.py.
 // Threads: any; processes must not share a file.
 #pragma once
 

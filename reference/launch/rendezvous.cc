@@ -15,20 +15,10 @@ std::string left_key(int rank, const std::string& claim) {
 
 }  // namespace
 
-void require_our_store(const LaunchEnvironment& environment) {
-  if (environment.master_port_is_pytorchs) {
-    throw ConfigError(
-        "port " + std::to_string(environment.master_port) + " of " + environment.master_addr +
-        " is taken by torchrun's own store (TORCHELASTIC_USE_AGENT_STORE is \"True\"), "
-        "which speaks PyTorch's protocol alone; start the program with `ddproof run`");
-  }
-}
-
 Rendezvous::Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, Duration timeout,
                        std::function<void(const std::string&)> on_delay)
     : runtime_(runtime),
       store_host_(environment.launcher_hosts_store ? std::nullopt : std::optional(0)) {
-  require_our_store(environment);
   std::uint16_t port = environment.master_port;
   if (environment.rank == 0 && !environment.launcher_hosts_store) {
     // With other nodes, MASTER_ADDR may be a name that leads to a reachable address only for them,

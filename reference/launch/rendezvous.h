@@ -17,9 +17,6 @@
 
 namespace ddproof {
 
-// Throws ConfigError when the launcher's store speaks another protocol than ours.
-void require_our_store(const LaunchEnvironment& environment);
-
 class Rendezvous {
  public:
   // Requires: environment.distributed; `runtime` outlives this.

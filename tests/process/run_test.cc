@@ -83,23 +83,6 @@ TEST(Run, RankZeroHostsTheStoreWhenNoLauncherDoes) {
   }
 }
 
-TEST(Run, UnderTorchrunEveryRankSaysThatThePortIsTaken) {
-  for (const std::string rank : {"0", "1"}) {
-    Launched program({DDPROOF_RANK_PROGRAM},
-                     {.environment = {"RANK=" + rank, "LOCAL_RANK=" + rank, "WORLD_SIZE=2",
-                                      "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1",
-                                      "MASTER_PORT=29500", "TORCHELASTIC_USE_AGENT_STORE=True",
-                                      "TORCHELASTIC_RUN_ID=none", "DDPROOF_RUN_ID"}});
-    EXPECT_NE(program.wait(), 0);
-    EXPECT_NE(
-        program.err().find("port 29500 of 127.0.0.1 is taken by torchrun's own store "
-                           "(TORCHELASTIC_USE_AGENT_STORE is \"True\"), which speaks PyTorch's "
-                           "protocol alone; start the program with `ddproof run`"),
-        std::string::npos)
-        << program.err();
-  }
-}
-
 TEST(Run, LinesOfManyRanksNeverMix) {
   constexpr int kRanks = 4;
   constexpr int kLines = 3000;

@@ -295,6 +295,54 @@ TEST_F(TrainProgram, MpirunsRanksEndWithTheBitsOfOurLaunchers) {
   EXPECT_EQ(result_of(theirs.out())["state_digest"], result_of(ours.out())["state_digest"]);
 }
 
+// The real one. Debian's needs -r, since its default breaks under this Python (SEMANTICS 10.1).
+class UnderTorchrun : public TrainProgram {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists("/usr/bin/torchrun")) GTEST_SKIP() << "no /usr/bin/torchrun";
+  }
+  Words torchrun(const Words& flags, const Words& train_flags) const {
+    Words words{"/usr/bin/torchrun",
+                "--standalone",
+                "--nproc_per_node",
+                "2",
+                "-r",
+                "1",
+                "-t",
+                "1",
+                "--log_dir",
+                folder_ + "/logs",
+                "--monitor_interval",
+                "0.1",
+                "--no_python"};
+    words.insert(words.end() - 1, flags.begin(), flags.end());
+    const Words program = train(train_flags);
+    words.insert(words.end(), program.begin(), program.end());
+    return words;
+  }
+};
+
+TEST_F(UnderTorchrun, RanksEndWithTheBitsOfOurLaunchers) {
+  const Words flags{"--backend", "gloo", "--batch-size", "8", "--epochs", "1", "--json"};
+  Launched ours(launched(2, flags));
+  ASSERT_EQ(ours.wait(), 0) << ours.err();
+  Launched theirs(torchrun({}, flags), kNotLaunched);
+  ASSERT_EQ(theirs.wait(), 0) << theirs.err();
+  EXPECT_EQ(result_of(theirs.out())["started_by"], "torchrun");
+  EXPECT_EQ(result_of(theirs.out())["state_digest"], result_of(ours.out())["state_digest"]);
+}
+
+TEST_F(UnderTorchrun, ItsReportHasTheMessageOfARank) {
+  Launched theirs(torchrun({}, {"--backend", "gloo", "--checkpoint-dir", "/dev/null/x"}),
+                  kNotLaunched);
+  EXPECT_EQ(theirs.wait(), 1);
+  const std::string all = theirs.out() + theirs.err();
+  const auto report = all.find("Root Cause (first observed failure)");
+  ASSERT_NE(report, std::string::npos) << all;
+  EXPECT_NE(all.find("ddproof train: ", report), std::string::npos) << all;
+  EXPECT_NE(all.find("/dev/null/x", report), std::string::npos) << all;
+}
+
 TEST_F(TrainProgram, WithoutALauncherItTrainsAlone) {
   for (const char* backend : {"single", "gloo"}) {
     LaunchedOptions options = kNotLaunched;

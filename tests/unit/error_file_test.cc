@@ -42,7 +42,7 @@ TEST(ErrorFile, HasTheFormOfTorchruns) {
       nlohmann::json::parse(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   EXPECT_EQ(content, nlohmann::json::parse(R"({"message": {
       "message": "ddproof train: \"a\" is bad",
-      "extraInfo": {"py_callstack": "", "timestamp": "1796000000"}}})"));
+      "extraInfo": {"py_callstack": "ddproof train: \"a\" is bad", "timestamp": "1796000000"}}})"));
   EXPECT_EQ(read_error_file(runtime.disk, "error.json"), "ddproof train: \"a\" is bad");
 }
 

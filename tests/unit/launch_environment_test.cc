@@ -62,7 +62,7 @@ TEST(LaunchEnvironment, TorchrunsVariablesGiveTheWorld) {
 TEST(LaunchEnvironment, OnlyOurLauncherHostsOurStore) {
   const auto hosts = [](const std::vector<Change>& changes) {
     const LaunchEnvironment launch = read(changes);
-    return std::pair(launch.launcher_hosts_store, launch.master_port_is_pytorchs);
+    return std::pair(launch.launcher_hosts_store, launch.master_port != 29500);
   };
   const Change agent_store{"TORCHELASTIC_USE_AGENT_STORE", "True"};
   const Change ours{"DDPROOF_RUN_ID", "x"};
@@ -70,6 +70,15 @@ TEST(LaunchEnvironment, OnlyOurLauncherHostsOurStore) {
   EXPECT_EQ(hosts({agent_store}), std::pair(false, true));
   EXPECT_EQ(hosts({{"TORCHELASTIC_USE_AGENT_STORE", "False"}, ours}), std::pair(false, false));
   EXPECT_EQ(hosts({ours}), std::pair(false, false));
+}
+
+TEST(LaunchEnvironment, OurStoreIsBesideTorchruns) {
+  const auto port = [](const std::string& pytorchs) {
+    return read({{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"MASTER_PORT", pytorchs}}).master_port;
+  };
+  EXPECT_EQ(port("29500"), 29501);
+  EXPECT_EQ(port("65534"), 65535);
+  EXPECT_EQ(port("65535"), 65534);
 }
 
 TEST(LaunchEnvironment, SaysWhichStarterSetIt) {
