@@ -257,6 +257,18 @@ TEST(ScenarioFile, WithAWrongNumberOrTypeIsRefused) {
             "\"train.py:88\"");
 }
 
+TEST(ScenarioFile, TellsHowItTrains) {
+  const auto text = [](const std::string& options) {
+    const std::string step = R"({"do": "train", "batches": [1])" + options + "}";
+    return parse_scenario(program(step), "x.json").program_of(0).front().text;
+  };
+  EXPECT_EQ(text(""), "train");
+  EXPECT_EQ(text(R"(, "join": true)"), "train in join");
+  EXPECT_EQ(text(R"(, "unused_parameters": true)"), "train with unused parameters");
+  EXPECT_EQ(text(R"(, "unused_parameters": true, "join": true)"),
+            "train in join, with unused parameters");
+}
+
 TEST(ScenarioFile, OfAWorldThatCannotBeIsRefused) {
   const auto world = [](const std::string& size) {
     return refusal(R"({"fact": "x", "world_size": )" + size + "}");
