@@ -3,8 +3,12 @@
 // the time of a step, how much of its communication is exposed (backward waits for it), and the
 // memory that training takes on rank 0, beside what it should take.
 //
-//   ddp_benchmark                            runs all of it
-//   ddp_benchmark rank MODEL BATCH STEPS     is one of the ranks that `ddproof run` starts
+//   ddp_benchmark [MODEL]                           all of it, in about ten minutes, or one model
+//   ddp_benchmark rank MODEL BATCH STEPS COMPARED   is a rank that `ddproof run` starts
+//
+// COMPARED is 1 where ranks compare their calls before data moves. Here they do unless told not to
+// (backends/checked), in PyTorch only with TORCH_DISTRIBUTED_DEBUG=DETAIL. Both ways are measured
+// for the mlp alone: it is a time for each call, which the shortest steps show best.
 //
 // Each round starts new processes on both sides, one thread each, which make kWarmUpSteps and then
 // STEPS that are timed together. Communication is that of the last warm-up steps, since PyTorch
@@ -52,8 +56,8 @@ struct BenchmarkedModel {
 const std::vector<BenchmarkedModel>& models() {
   static const std::vector<BenchmarkedModel> list = {
       {"mlp", 100, 669'706, {512, 512, 512, 512, 10}},
-      {"cnn", 40, 421'642, {25'088, 25'088, 6'272, 12'544, 12'544, 3'136, 128, 128, 10}},
-      {"wide", 6, 20'037'642, {4'096, 4'096, 4'096, 4'096, 10}}};
+      {"cnn", 20, 421'642, {25'088, 25'088, 6'272, 12'544, 12'544, 3'136, 128, 128, 10}},
+      {"wide", 4, 20'037'642, {4'096, 4'096, 4'096, 4'096, 10}}};
   return list;
 }
 
@@ -146,12 +150,13 @@ class Rank {
   SoftmaxCrossEntropy<float> loss_;
 };
 
-int be_a_rank(const std::string& model, std::int64_t batch, int steps) {
+int be_a_rank(const std::string& model, std::int64_t batch, int steps, bool compared) {
   OsRuntime runtime;
   const LaunchEnvironment launch = read_launch_environment(runtime.environment());
   Rendezvous rendezvous(runtime, launch, std::chrono::minutes(1));
   const std::unique_ptr<ProcessGroup> group = make_backend("gloo")->join(
-      {.rank = launch.rank, .world_size = launch.world_size}, runtime, rendezvous.store());
+      {.rank = launch.rank, .world_size = launch.world_size, .checked = compared}, runtime,
+      rendezvous.store());
   const Result result = Rank(model, batch, *group, runtime).run(steps);
   if (launch.rank == 0) {
     std::printf("%s %.9f %.9f %.9f %.0f\n", kResult, result.step, result.communication,
@@ -201,13 +206,15 @@ std::string find_torch() {
 }
 
 // PyTorch cannot speak to our launcher's store, so its ranks meet at a file.
-Result run_torch(const std::string& python, const BenchmarkedModel& model, int world) {
+Result run_torch(const std::string& python, const BenchmarkedModel& model, int world,
+                 bool compared) {
   char folder[] = "/tmp/ddp_benchmark.XXXXXX";
   if (mkdtemp(folder) == nullptr) throw ResourceError("no folder in /tmp");
   const std::string meeting = std::string(folder) + "/meeting";
   const Result result =
-      run("GLOO_SOCKET_IFNAME=lo env -u OPENBLAS_CORETYPE " + launched(world) + python + " " +
-          quoted(DDPROOF_DDP_BENCHMARK_PY) + job(model) + " " + meeting);
+      run(std::string("GLOO_SOCKET_IFNAME=lo TORCH_DISTRIBUTED_DEBUG=") +
+          (compared ? "DETAIL" : "OFF") + " env -u OPENBLAS_CORETYPE " + launched(world) + python +
+          " " + quoted(DDPROOF_DDP_BENCHMARK_PY) + job(model) + " " + meeting + " 2>/dev/null");
   std::remove(meeting.c_str());
   std::remove(folder);
   return result;
@@ -235,13 +242,26 @@ std::string communication(const Side& side) {
                      summarize(side.communication).median);
 }
 
-void print(const BenchmarkedModel& model, int world, const Side& ours, const Side& theirs) {
-  const auto outputs = std::accumulate(model.activations.begin(), model.activations.end(), 0L);
-  const double weights = 4 * static_cast<double>(4 * model.parameters);
-  const double activations = 4 * static_cast<double>(kBatch * 2 * outputs);
-  const double expected = (weights + activations) * 0x1p-20;
+// Bytes. Values, gradients and momentum, and buckets twice while they are rebuilt: the gradients
+// lie in one set of them. What each layer gives, and its gradient. Gloo's ring holds two of the
+// segments (gloo/allreduce.cc) of the largest all-reduce, which is the first step's: all gradients.
+double expected_memory(const BenchmarkedModel& model, int world) {
+  constexpr std::int64_t kSegmentBytes = 1 << 20;
+  const std::int64_t bytes = 4 * model.parameters;
+  const std::int64_t outputs =
+      std::accumulate(model.activations.begin(), model.activations.end(), std::int64_t{0});
+  const std::int64_t segments =
+      std::max<std::int64_t>((bytes + kSegmentBytes - 1) / kSegmentBytes, 2 * world);
+  const std::int64_t ring = world == 1 ? 0 : 2 * (bytes / segments);
+  return static_cast<double>(4 * bytes + 4 * kBatch * 2 * outputs + ring);
+}
+
+void print(const BenchmarkedModel& model, int world, bool compared, const Side& ours,
+           const Side& theirs) {
+  const double expected = expected_memory(model, world) * 0x1p-20;
   const double memory = summarize(ours.memory).median;
-  fmt::print("{:<5} {:>5}  {:<23}", model.name, world, spread(ours.step, 2));
+  fmt::print("{:<5} {:>5}  {:<8}  {:<23}", model.name, world, compared ? "yes" : "no",
+             spread(ours.step, 2));
   if (!theirs.step.empty()) {
     std::vector<double> ratios;
     for (std::size_t i = 0; i < ours.step.size(); ++i) {
@@ -264,14 +284,17 @@ void print_head(bool with_torch) {
       "DDP over Gloo on 127.0.0.1: a process of one thread for each rank, batch {} a rank, SGD "
       "with "
       "momentum\n{}; load of the machine before: {:.2f}; {} rounds: median [min, max]\n"
-      "comm: of a step, exposed/all; memory: of rank 0, measured / expected, which is 4 x "
-      "parameters (values,\ngradients, momentum, and the buckets twice while they are rebuilt) + 2 "
-      "x what the layers give (and its gradient)\n\n",
+      "comm: of a step, exposed/all; memory: of rank 0, measured / expected: 4 x parameters "
+      "(values, "
+      "gradients,\nmomentum, and buckets twice while they are rebuilt) + 2 x what the layers give "
+      "(and "
+      "its gradient) + 2 segments of Gloo\ncompared: whether ranks compare their calls before data "
+      "moves, in PyTorch by TORCH_DISTRIBUTED_DEBUG=DETAIL\n\n",
       kBatch,
       with_torch ? "beside PyTorch (ratio: its time over ours)"
                  : "PyTorch not found (install python3-torch)",
       load, kRounds);
-  fmt::print("{:<5} {:>5}  {:<23}", "model", "ranks", "step, ms");
+  fmt::print("{:<5} {:>5}  {:<8}  {:<23}", "model", "ranks", "compared", "step, ms");
   if (with_torch) fmt::print("  {:<25}  {:<18}", "PyTorch's", "ratio");
   fmt::print("  {:<13}", "comm, ms");
   if (with_torch) fmt::print("  {:<13}", "PyTorch's");
@@ -279,17 +302,27 @@ void print_head(bool with_torch) {
   std::fflush(stdout);
 }
 
-int run_all(const std::string& program) {
+void compare(const std::string& program, const std::string& python, const BenchmarkedModel& model,
+             int world, bool compared) {
+  Side ours, theirs;
+  for (int round = 0; round < kRounds; ++round) {
+    ours.add(
+        run(launched(world) + quoted(program) + " rank" + job(model) + (compared ? " 1" : " 0")));
+    if (!python.empty()) theirs.add(run_torch(python, model, world, compared));
+  }
+  print(model, world, compared, ours, theirs);
+}
+
+// An empty `only`: all models.
+int run_all(const std::string& program, const std::string& only) {
   const std::string python = find_torch();
   print_head(!python.empty());
   for (const BenchmarkedModel& model : models()) {
+    if (!only.empty() && only != model.name) continue;
     for (const int world : {1, 2, 4}) {
-      Side ours, theirs;
-      for (int round = 0; round < kRounds; ++round) {
-        ours.add(run(launched(world) + quoted(program) + " rank" + job(model)));
-        if (!python.empty()) theirs.add(run_torch(python, model, world));
-      }
-      print(model, world, ours, theirs);
+      compare(program, python, model, world, false);
+      if (world > 1 && model.name == std::string("mlp"))
+        compare(program, python, model, world, true);
     }
   }
   return 0;
@@ -300,8 +333,8 @@ int run_all(const std::string& program) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv, argv + argc);
-  if (words.size() == 5 && words[1] == "rank") {
-    return ddproof::be_a_rank(words[2], std::stoll(words[3]), std::stoi(words[4]));
+  if (words.size() == 6 && words[1] == "rank") {
+    return ddproof::be_a_rank(words[2], std::stoll(words[3]), std::stoi(words[4]), words[5] == "1");
   }
-  return ddproof::run_all(words[0]);
+  return ddproof::run_all(words[0], words.size() > 1 ? words[1] : "");
 }
