@@ -122,11 +122,11 @@ void Simulation::give_liveness_verdict(const std::vector<int>& late, bool nothin
   std::vector<LateRank> told = explain(late, nothing_can_happen);
   std::set<int> roots = roots_of(told);
   report_.verdict_culprits.assign(roots.begin(), roots.end());
-  const auto behind = std::ranges::stable_partition(
-      told, [&](const LateRank& rank) { return roots.erase(rank.rank) > 0; });
+  const auto behind = std::stable_partition(
+      told.begin(), told.end(), [&](const LateRank& rank) { return roots.erase(rank.rank) > 0; });
   report_.verdict = Verdict::kLiveness;
-  report_.verdict_text =
-      describe_liveness(now_, *liveness_, nothing_can_happen, told, told.size() - behind.size());
+  report_.verdict_text = describe_liveness(now_, *liveness_, nothing_can_happen, told,
+                                           static_cast<std::size_t>(behind - told.begin()));
   for (const int rank : roots) {  // that have ended
     report_.verdict_text += "; rank " + std::to_string(rank) + " " + fate_of(rank);
   }
