@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "backends/api/error.h"
 #include "backends/store/tcp_store_server.h"
 #include "reference/launch/environment.h"
 #include "reference/launch/error_file.h"
@@ -92,8 +93,8 @@ std::optional<int> Launch::run_attempt(int restarts) {
 void Launch::choose_names(std::uint16_t port) {
   const std::string own = fmt::format("{}-{}", runtime_.wall_clock().count(), port);
   run_id_ = options_.run_id.empty() ? own : options_.run_id;
-  const std::string temporary = runtime_.environment().get("TMPDIR").value_or("/tmp");
-  error_stem_ = temporary + "/ddproof-" + own;
+  const std::string temporary = runtime_.environment().get("TMPDIR").value_or("");
+  error_stem_ = (temporary.empty() ? "/tmp" : temporary) + "/ddproof-" + own;
   if (!options_.log_directory.empty()) {
     folder_ = options_.log_directory + "/" + (run_id_ == own ? own : run_id_ + "_" + own);
   } else if (!options_.redirects.is_empty() || !options_.tee.is_empty()) {
@@ -114,7 +115,11 @@ std::string Launch::error_file(int restarts, int local_rank) const {
 void Launch::remove_error_files(int restarts) {
   if (keeps_logs()) return;
   for (int rank = 0; rank < options_.local_world_size; ++rank) {
-    runtime_.files().remove(error_file(restarts, rank));
+    try {
+      runtime_.files().remove(error_file(restarts, rank));
+    } catch (const DataError& error) {  // a worker made something else of it
+      say(std::string("an error file cannot be removed (") + error.what() + ")");
+    }
   }
 }
 

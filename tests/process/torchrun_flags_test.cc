@@ -186,5 +186,17 @@ TEST(TorchrunFlags, TheLastLineHasTheMessageOfTheErrorFile) {
   EXPECT_EQ(names_in(folder.path()), std::set<std::string>{});
 }
 
+TEST(TorchrunFlags, WhateverAWorkerMakesOfItsErrorFileTheStatusIsItsOwn) {
+  const TemporaryFolder folder;
+  for (const char* make : {"mkfifo \"$F\"", "ln -s /dev/zero \"$F\"", "mkdir \"$F\"",
+                           "mkdir -p \"$F/a\"", "head -c 3000000 /dev/zero > \"$F\""}) {
+    Launched run(run_script({}, "F=$TORCHELASTIC_ERROR_FILE; " + std::string(make) + "; exit 7"),
+                 {.environment = {"TMPDIR=" + folder.path()}});
+    EXPECT_EQ(run.wait(), 7) << make << "\n" << run.err();
+    EXPECT_NE(run.err().find("exited with status 7\n"), std::string::npos) << run.err();
+  }
+  EXPECT_EQ(names_in(folder.path()).size(), 1u) << "only a folder that is not empty stays";
+}
+
 }  // namespace
 }  // namespace ddproof
