@@ -90,9 +90,9 @@ void declare(Arguments& arguments, RunFlags& flags, LaunchOptions& options) {
 
 // What torch.cuda.device_count() would be, without the driver.
 int gpu_count(Runtime& runtime) {
-  if (const auto visible = runtime.environment().get("CUDA_VISIBLE_DEVICES")) {
-    return visible->empty() ? 0 : 1 + static_cast<int>(std::ranges::count(*visible, ','));
-  }
+  const auto visible = runtime.environment().get("CUDA_VISIBLE_DEVICES");
+  if (visible && (visible->empty() || visible->starts_with('-'))) return 0;
+  if (visible) return 1 + static_cast<int>(std::ranges::count(*visible, ','));
   const auto is_gpu = [](const std::string& name) {
     const std::string start = "nvidia";
     return name.size() > start.size() && name.starts_with(start) &&
@@ -108,7 +108,7 @@ int worker_count(const std::string& text, Runtime& runtime) {
         "--nproc-per-node gpu: this machine has no GPU; allowed: cpu, auto or a "
         "number");
   }
-  if (gpus > 0) return gpus;
+  if (gpus > 0) return std::min(gpus, kLocalWorldSizeMax);
   if (text == "cpu" || text == "auto") {
     return std::clamp(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), 1, kLocalWorldSizeMax);
   }
@@ -122,7 +122,8 @@ int worker_count(const std::string& text, Runtime& runtime) {
                     "or a whole number from 1 to " + std::to_string(kLocalWorldSizeMax));
 }
 
-void check_rendezvous(const Arguments& arguments, const RunFlags& flags) {
+void check_rendezvous(const Arguments& arguments, const RunFlags& flags,
+                      const LaunchOptions& options) {
   if (flags.nodes != "1" && flags.nodes != "1:1") {
     throw ConfigError("--nnodes: \"" + flags.nodes +
                       "\" is not allowed; allowed: 1 or 1:1, since "
@@ -141,6 +142,11 @@ void check_rendezvous(const Arguments& arguments, const RunFlags& flags) {
     throw ConfigError(
         "--rdzv-endpoint says where the store is, so --master-addr and --master-port "
         "are not allowed with it");
+  }
+  if (options.run_id.find('/') != std::string::npos) {
+    throw ConfigError("--rdzv-id: \"" + options.run_id +
+                      "\" is not allowed; allowed: a text without \"/\", since a folder of log "
+                      "files has its name");
   }
   if (flags.signals != RunFlags().signals) {
     throw ConfigError("--signals-to-handle: \"" + flags.signals + "\" is not allowed; allowed: " +
@@ -217,7 +223,7 @@ int run_command(CommandContext& context) {
   if (options.command.empty()) {
     throw ConfigError("no program given; usage: ddproof run [FLAGS] -- PROGRAM [ARGUMENTS]");
   }
-  check_rendezvous(arguments, flags);
+  check_rendezvous(arguments, flags, options);
   check_rendezvous_settings(flags.rendezvous_settings);
   if (!flags.endpoint.empty()) take_endpoint(flags.endpoint, options);
   if (flags.standalone) options.master_port = 0;

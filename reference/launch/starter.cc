@@ -109,7 +109,8 @@ std::string first_slurm_host(const std::string& list) {
   if (close == std::string::npos) return "";
   const auto digits_end = list.find_first_not_of("0123456789", bracket + 1);
   if (digits_end == bracket + 1) return "";
-  const auto after = std::min(list.find_first_of(",[", close + 1), list.size());
+  const auto after = std::min(list.find(',', close + 1), list.size());
+  if (list.find('[', close + 1) < after) return "";  // two ranges in one name
   return list.substr(0, bracket) + list.substr(bracket + 1, digits_end - bracket - 1) +
          list.substr(close + 1, after - close - 1);
 }

@@ -40,7 +40,8 @@ std::optional<Starter> find_starter(const Environment& environment);
 // In words, when variables look as if ranks were meant that nobody started; otherwise empty.
 std::string missed_starter(const Environment& environment);
 
-// The first host of a Slurm list: "node[007-009,12],login" gives "node007". Empty when it is none.
+// The first host of a Slurm list: "node[007-009,12],login" gives "node007". Empty when it is
+// none, or of a form that this does not read.
 std::string first_slurm_host(const std::string& list);
 
 }  // namespace ddproof

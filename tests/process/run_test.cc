@@ -208,6 +208,10 @@ TEST(Run, WrongUseIsRefusedBeforeAnythingStarts) {
             "--nnodes: \"2\" is not allowed; allowed: 1 or 1:1, since several nodes are not there "
             "yet; start each rank by itself, with RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and "
             "MASTER_PORT set\n"},
+        Row{{"--rdzv-id", "../x", "echo", "started"},
+            "--rdzv-id: \"../x\" is not allowed; allowed: a text without \"/\", since a folder of "
+            "log "
+            "files has its name\n"},
         Row{{"--rdzv-conf", "time_out=3", "echo", "started"},
             "--rdzv-conf: \"time_out=3\" is not allowed; did you mean \"timeout\"?; allowed: "
             "KEY=VALUE,... with keys of torchrun\n"},

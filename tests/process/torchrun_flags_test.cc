@@ -125,7 +125,7 @@ TEST(TorchrunFlags, WorkersMayBeCountedByTheMachine) {
   ASSERT_EQ(gpu.wait(), 0) << gpu.err();
   EXPECT_EQ(lines_of(gpu.out()).size(), 3u);
   Launched none(run_script({"--nproc-per-node", "gpu"}, "echo $WORLD_SIZE"),
-                {.environment = {"CUDA_VISIBLE_DEVICES="}});
+                {.environment = {"CUDA_VISIBLE_DEVICES=-1"}});
   EXPECT_EQ(none.wait(), 2);
   EXPECT_EQ(none.err(),
             "ddproof run: --nproc-per-node gpu: this machine has no GPU; allowed: cpu, auto or a "

@@ -154,6 +154,8 @@ TEST(Starter, TheFirstHostOfASlurmList) {
                                                     {"n[3]", "n3"},
                                                     {"rack[1-2]-gpu,x", "rack1-gpu"},
                                                     {"", ""},
+                                                    {"a[1-2],b[3-4]", "a1"},
+                                                    {"rack[1-2]node[3-4]", ""},
                                                     {"n[", ""},
                                                     {"n[1-2", ""},
                                                     {"n[]", ""},
