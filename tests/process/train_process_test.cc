@@ -295,7 +295,8 @@ TEST_F(TrainProgram, MpirunsRanksEndWithTheBitsOfOurLaunchers) {
   EXPECT_EQ(result_of(theirs.out())["state_digest"], result_of(ours.out())["state_digest"]);
 }
 
-// The real one. Debian's needs -r, since its default breaks under this Python (SEMANTICS 10.1).
+// The real one. Debian's needs -r, since its default breaks under this Python (SEMANTICS 10.1), and
+// its --standalone is of no use to tests that run side by side: its rendezvous has one fixed port.
 class UnderTorchrun : public TrainProgram {
  protected:
   void SetUp() override {
@@ -303,7 +304,10 @@ class UnderTorchrun : public TrainProgram {
   }
   Words torchrun(const Words& flags, const Words& train_flags) const {
     Words words{"/usr/bin/torchrun",
-                "--standalone",
+                "--rdzv_backend",
+                "c10d",
+                "--rdzv_endpoint",
+                "localhost:0",
                 "--nproc_per_node",
                 "2",
                 "-r",
