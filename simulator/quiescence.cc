@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "simulator/check.h"
+#include "simulator/crossed_calls.h"
 #include "simulator/simulation.h"
 #include "simulator/verdict.h"
 
@@ -36,7 +37,8 @@ RankWait Simulation::wait_of(const Fiber& fiber) {
                 .ranks = {},
                 .any = reason.any,
                 .meeting = told.meeting.ranks,
-                .call = std::string(told.meeting.words)};
+                .call = std::string(told.meeting.words),
+                .gathers = reason.gathers};
   if (knows_for_whom(reason)) wait.ranks = *reason.ranks;
   return wait;
 }
@@ -111,7 +113,13 @@ void Simulation::give_deadlock_verdict(const RankMarks& going) {
   DeadlockCause cause = find_cause(waits, elsewhere);
   if (lost_messages_ > 0 && !cause.culprits_ended) cause.culprits.clear();
   report_.verdict = Verdict::kDeadlock;
-  report_.verdict_text = describe_deadlock(now_, std::move(waits), cause, views);
+  if (auto odd = lost_messages_ > 0 ? std::nullopt : find_crossed_calls(waits)) {
+    report_.verdict = Verdict::kMismatch;
+    cause.culprits = std::move(*odd);
+    cause.culprits_ended = false;
+  }
+  report_.verdict_text = report_.verdict == Verdict::kMismatch ? "mismatch" : "deadlock";
+  report_.verdict_text += describe_deadlock(now_, std::move(waits), cause, views);
   if (lost_messages_ > 0) {
     report_.verdict_text += "; faults lost messages: " + std::to_string(lost_messages_);
   }
@@ -119,6 +127,10 @@ void Simulation::give_deadlock_verdict(const RankMarks& going) {
   report_.verdict_cores = std::move(cause.cores);
   record(EventKind::kDeadlock, -1, -1, 0, report_.verdict_text);
   if (observer_ != nullptr) observer_->on_verdict();
+}
+
+DeadlockError Simulation::deadlock_error() const {
+  return {report_.verdict_text, report_.verdict_culprits, report_.verdict == Verdict::kMismatch};
 }
 
 // Ends ordinary waits with DeadlockError; false when there are none.
@@ -137,8 +149,7 @@ bool Simulation::interrupt_deadlocked(const RankMarks& going) {
 
 // What is still blocked cannot be told; so its rank's report is, unless its main threw something.
 void Simulation::blame_deadlock() {
-  const auto error =
-      std::make_exception_ptr(DeadlockError(report_.verdict_text, report_.verdict_culprits));
+  const auto error = std::make_exception_ptr(deadlock_error());
   for (const auto& fiber : fibers_) {
     if (!can_deadlock(*fiber)) continue;
     std::exception_ptr& told = state_of(fiber->rank_).report.error;

@@ -35,6 +35,7 @@ struct RankReport {
 enum class Verdict : std::uint8_t {
   kNone,        // every main returned, threw, crashed or hung on its own account
   kDeadlock,    // at some point ranks could never go on, whatever the others did
+  kMismatch,    // the same, since they called on different groups: simulator/crossed_calls.h
   kEventLimit,  // stopped at event_count_max: a livelock, or the limit is too low
   kLiveness,    // ranks made no progress after the faults were over: simulator/liveness.h
 };
@@ -44,6 +45,7 @@ struct Report {
   Verdict verdict = Verdict::kNone;
   std::string verdict_text;           // who waits for what, in which call, at which line, for whom
   std::vector<int> verdict_culprits;  // of a deadlock: see DeadlockCause
+                                      // of a mismatch: see find_crossed_calls()
                                       // of liveness: who holds up the others
   std::vector<std::vector<int>> verdict_cores;
   FaultPlan faults_fired;  // of the plan of the run, in the order in which they took effect

@@ -307,8 +307,7 @@ bool Simulation::wait(const WaitReason& reason, Deadline deadline) {
   throw_if_killed(self, reason.kind);
   switch (self.wake_up_) {
     case Fiber::WakeUp::kDeadline: return false;
-    case Fiber::WakeUp::kDeadlock:
-      throw DeadlockError(report_.verdict_text, report_.verdict_culprits);
+    case Fiber::WakeUp::kDeadlock: throw deadlock_error();
     case Fiber::WakeUp::kNotified:
     case Fiber::WakeUp::kKilled: return true;
   }

@@ -210,6 +210,7 @@ class Simulation {
   void give_stuck_verdict();
   std::string fate_of(int rank) const;
   void give_deadlock_verdict(const RankMarks& going);
+  DeadlockError deadlock_error() const;
   bool interrupt_deadlocked(const RankMarks& going);
   void blame_deadlock();
   void stop_at_event_limit();

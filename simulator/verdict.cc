@@ -52,7 +52,7 @@ std::string describe_deadlock(Time now, std::vector<RankWait> waits, const Deadl
     return found == core_of.end() ? behind : found->second;
   };
   std::ranges::stable_sort(waits, {}, place_of);
-  std::string text = "deadlock at t=" + format_time(now) + ": ";
+  std::string text = " at t=" + format_time(now) + ": ";
   for (std::size_t i = 0; i < waits.size() && i < kNamedMax; ++i) {
     if (i > 0) text += "; ";
     if (i > 0 && place_of(waits[i]) != place_of(waits[i - 1])) {

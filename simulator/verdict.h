@@ -1,5 +1,5 @@
-// The text of a deadlock: who waits in which call, at which line, for whom, and what became of
-// those who are to blame.
+// The text of a deadlock, or of a mismatch that ends as one: who waits in which call, at which
+// line, for whom, and what became of those who are to blame.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@ namespace ddproof::sim {
 // `fates[r]` says what became of a rank that does not wait: "has returned", "crashed at 3 us".
 // Names at most 8 waits, first those of the cores, and counts the rest.
 //
-// "deadlock at t=3 us: rank 1 waits in barrier #2 at x.cc:12 for rank 3; behind it rank 0 waits in
+// What comes after the verdict's name:
+// " at t=3 us: rank 1 waits in barrier #2 at x.cc:12 for rank 3; behind it rank 0 waits in
 // recv at x.cc:9 for any of ranks 1, 2; rank 3 has returned"
 std::string describe_deadlock(Time now, std::vector<RankWait> waits, const DeadlockCause& cause,
                               std::span<const std::string_view> fates);

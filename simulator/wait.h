@@ -34,6 +34,9 @@ struct WaitReason {
   int line = 0;
   const std::vector<int>* ranks = nullptr;      // the ranks that could end the wait; null: unknown
   const std::vector<int>* may_leave = nullptr;  // others that end it too, by leaving; null: none
+  // The ranks of a call that nobody leaves before all of them have come to it, one such vector for
+  // each group; null: it is none, or they are not known.
+  const std::vector<int>* gathers = nullptr;
   WaitKind kind = WaitKind::kCall;
   bool any = false;       // one of `ranks` is enough; else it takes them all
   bool is_local = false;  // only the rank's own fibers can end it; `ranks` is null
@@ -48,16 +51,19 @@ struct Deadline {
   bool is_patience = false;
 };
 
-// Thrown by a wait of kind kCall when no rank can ever go on. The text is the verdict.
+// Thrown by a wait of kind kCall when its rank can never go on. The text is the verdict.
 class DeadlockError : public std::runtime_error {
  public:
-  DeadlockError(const std::string& verdict, std::vector<int> culprits)
-      : std::runtime_error(verdict), culprits_(std::move(culprits)) {}
-  // Who is to blame, if anybody: see DeadlockCause.
+  DeadlockError(const std::string& verdict, std::vector<int> culprits, bool is_mismatch)
+      : std::runtime_error(verdict), culprits_(std::move(culprits)), is_mismatch_(is_mismatch) {}
+  // Who is to blame, if anybody: see DeadlockCause, and find_crossed_calls() for a mismatch.
   const std::vector<int>& culprits() const { return culprits_; }
+  // Ranks called on different groups.
+  bool is_mismatch() const { return is_mismatch_; }
 
  private:
   std::vector<int> culprits_;
+  bool is_mismatch_;
 };
 
 // The run was stopped at its event limit.

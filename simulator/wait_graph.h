@@ -21,6 +21,7 @@ struct RankWait {
   bool any = false;  // one of `ranks` is enough; else all of them are needed
   int meeting = 0;   // a call of so many ranks; 0: none
   std::string call;  // in which they meet, in the same words for all of them
+  const std::vector<int>* gathers = nullptr;  // as WaitReason's
 };
 
 struct DeadlockCause {

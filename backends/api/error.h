@@ -41,7 +41,7 @@ enum class CommErrorKind {
   kMismatch,     // ranks made different calls
   kUnsupported,  // the backend's capabilities exclude this call
   kAborted,      // abort() was called on this group
-  kDeadlock,     // simulator only: no rank can ever go on
+  kDeadlock,     // simulator only: the rank can never go on
 };
 
 // "timeout", "peer lost", ... for messages and reports.
@@ -70,6 +70,14 @@ class CommError : public std::runtime_error {
  private:
   CommErrorKind kind_;
   std::vector<int> culprits_;
+};
+
+// What a simulator says of the whole run, on every rank that can never go on: kDeadlock, or
+// kMismatch where ranks called on different groups. culprits() are ranks of the world, whatever the
+// group.
+class VerdictError : public CommError {
+ public:
+  using CommError::CommError;
 };
 
 }  // namespace ddproof

@@ -31,7 +31,8 @@
 //   CommError{kUnsupported} capabilities() excludes the call
 // Errors that come from Work::wait():
 //   CommError{kTimeout, kPeerLost, kMismatch, kAborted, kDeadlock}; the text names this rank, the
-//   backend, the call, what happened and what to do; culprits() are ranks of this group.
+//   backend, the call, what happened and what to do; culprits() are ranks of this group, but for
+//   VerdictError.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ namespace {
 // the monitored barrier's way: the first missing rank, or all on request.
 [[noreturn]] void rethrow_as_missing(const ProcessGroup& group, const Call& call,
                                      const CommError& error) {
-  if (error.kind() != CommErrorKind::kTimeout || error.culprits().empty()) throw error;
+  if (error.kind() != CommErrorKind::kTimeout || error.culprits().empty()) throw;
   std::vector<int> missing = error.culprits();
   if (!call.wait_all_ranks) missing = {missing.front()};
   throw CommError(CommErrorKind::kTimeout,

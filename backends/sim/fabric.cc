@@ -71,6 +71,7 @@ void Endpoint::touch_post(int from, int to) const {
 void Endpoint::touch() const { fabric_.simulation_.touch(key(), sim::Access::kWrite); }
 
 Payload& Endpoint::begin_call(const Call& call) {
+  is_comparison_ = call.on_behalf_of != nullptr && !is_point_to_point(call.op);
   const bool steers = call.on_behalf_of != nullptr || call.op == Op::kMonitoredBarrier ||
                       bytes_of_rank(call) <= kSteeringBytes;
   payload_ = steers ? PayloadMode::kReal : fabric_.payload_;
@@ -95,6 +96,7 @@ void Endpoint::end_call(const Call& call, bool completed) {
   }
   hashes_.clear();
   payload_ = PayloadMode::kReal;
+  is_comparison_ = false;
 }
 
 void Endpoint::send(Poster& poster, int peer, std::uint64_t slot, std::byte* data,

@@ -74,6 +74,9 @@ class Endpoint {
   int world_rank() const { return world_rank_; }
   Group& group() { return group_; }
   PayloadMode payload() const { return payload_; }
+  // The world ranks that must all come to the running call before one of them can leave it; null:
+  // it is no comparison of calls.
+  const std::vector<int>* gathers() const { return is_comparison_ ? &group_.members : nullptr; }
   Fabric& fabric() { return fabric_; }
   bool is_closed() const { return is_closed_; }
   int world_rank_of(int peer) const { return group_.members[static_cast<std::size_t>(peer)]; }
@@ -121,6 +124,7 @@ class Endpoint {
   int rank_;
   int world_rank_;
   PayloadMode payload_ = PayloadMode::kReal;
+  bool is_comparison_ = false;
   bool is_closed_ = false;
   sim::Time closed_at_ = 0;
   std::uint64_t close_order_ = 0;

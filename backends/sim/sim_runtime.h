@@ -58,13 +58,14 @@ class SimRuntime final : public Runtime {
   MapEnvironment environment_;
 };
 
-// Calls `wait`; a DeadlockError that comes out of it becomes CommError{kDeadlock}, same text.
+// Calls `wait`; a DeadlockError that comes out of it becomes VerdictError, same text.
 template <class Wait>
 auto with_comm_errors(Wait&& wait) {
   try {
     return wait();
   } catch (const sim::DeadlockError& error) {
-    throw CommError(CommErrorKind::kDeadlock, error.what(), error.culprits());
+    const auto kind = error.is_mismatch() ? CommErrorKind::kMismatch : CommErrorKind::kDeadlock;
+    throw VerdictError(kind, error.what(), error.culprits());
   }
 }
 

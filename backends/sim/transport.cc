@@ -164,6 +164,7 @@ class SimUnboundBuffer final : public gloo::transport::UnboundBuffer, public Pos
     const sim::WaitReason reason{.what = side.name,
                                  .ranks = &side.peers,
                                  .may_leave = &other.peers,
+                                 .gathers = endpoint_.gathers(),
                                  .any = side.posted == 1 && side.peers.size() > 1};
     return with_comm_errors([&] { return simulation.wait(reason, deadline); });
   }

@@ -115,6 +115,9 @@ Verdict judge(const sim::Report& report, const std::optional<Divergence>& diverg
             has(Outcome::kLostRank) ? reported(errors, Outcome::kLostRank).text
                                     : list_of(crashed) + " crashed"};
   }
+  if (report.verdict == sim::Verdict::kMismatch) {
+    return {Outcome::kMismatch, report.verdict_culprits, report.verdict_text};
+  }
   for (const Outcome told : {Outcome::kMismatch, Outcome::kTimeout}) {
     if (has(told)) return reported(errors, told);
   }

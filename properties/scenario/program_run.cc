@@ -179,8 +179,10 @@ ProgramRun::Flow ProgramRun::act(const Step& step, const CallStep& call) {
   CallBuffers buffers(call, number_, shared_.scenario);
   try {
     buffers.submit(group_of(call), site_of(call.site))->wait();
+  } catch (const VerdictError&) {
+    throw;
   } catch (const CommError& error) {
-    if (call.group < 0 || error.kind() == CommErrorKind::kDeadlock) throw;
+    if (call.group < 0) throw;
     throw in_the_world(error, shared_.scenario.groups[static_cast<std::size_t>(call.group)]);
   }
   const ConstBuffer result = buffers.result();

@@ -136,6 +136,30 @@ class MeetSearch {
     return odd;
   }
 
+  // The meetings, as pairs, that can never be, since each misses ranks of `whom` that are at the
+  // other one, some of them with nothing else before them.
+  std::vector<std::pair<int, int>> crossed(const MeetState& state, RankMask whom) const {
+    std::vector<std::pair<int, int>> pairs;
+    for (int a = 0; a < kGroupsMax; ++a) {
+      for (int b = 0; b < a; ++b) {
+        if (is_held_by(state, whom, a, b) && is_held_by(state, whom, b, a))
+          pairs.emplace_back(a, b);
+      }
+    }
+    return pairs;
+  }
+  // The members outside of the majority, of the meetings that are crossed.
+  RankMask odd_ones_of_crossed(const MeetState& state, RankMask whom) const {
+    RankMask odd = 0;
+    for (const auto& [a, b] : crossed(state, whom)) {
+      for (const int group : {a, b}) {
+        const RankMask missing = members(group) & ~at(state, whom, group);
+        if (2 * count(missing) < count(members(group))) odd |= missing;
+      }
+    }
+    return odd;
+  }
+
   static int count(RankMask mask) { return __builtin_popcount(mask); }
 
  private:
@@ -221,6 +245,21 @@ class MeetSearch {
       if (latest == Do::kPause || latest == Do::kSpin) return false;
     }
     return its.begun == steps_of(rank).size();
+  }
+
+  RankMask at(const MeetState& state, RankMask whom, int group) const {
+    return whom & ranks_where([&](int rank) { return is_at(state, rank, group); });
+  }
+  bool is_held_by(const MeetState& state, RankMask whom, int group, int other) const {
+    const auto is_only_at_other = [&](int rank) {
+      for (int third = 0; third < kGroupsMax; ++third) {
+        if ((first_of(state, rank, third) != nullptr) != (third == other)) return false;
+      }
+      return is_at(state, rank, other);
+    };
+    const RankMask missing = members(group) & ~at(state, whom, group);
+    return (missing & ranks_where(is_only_at_other)) != 0 &&
+           (missing & ~at(state, whom, other)) == 0;
   }
 
   // What a rank does on its own happens at once: it can only make more possible.

@@ -156,7 +156,7 @@ TEST(ScenarioShrink, KeepsTheGroupsThatTheVerdictNames) {
   const ShrunkScenario shrunk = shrink(big);
   EXPECT_EQ(size_of(shrunk.scenario, shrunk.result).steps, 2) << shrunk.text;
   EXPECT_EQ(shrunk.scenario.groups.size(), 2u) << shrunk.text;
-  EXPECT_EQ(describe(shrunk.result.told.verdict), "deadlock");
+  EXPECT_EQ(describe(shrunk.result.told.verdict), "mismatch");
 }
 
 TEST(ScenarioEdit, KeptRanksStayOnTheirNodes) {

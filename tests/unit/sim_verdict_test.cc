@@ -1,5 +1,6 @@
 // Verdicts of simulated worlds against exhaustive search, on generated programs of checked calls
-// over the real Gloo: deadlock, mismatch, lost rank or none, who is stuck and who is to blame.
+// over the real Gloo: deadlock, mismatch (also of groups), lost rank or none, who is stuck and who
+// is to blame.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -128,7 +129,8 @@ RankMask mask_of(const std::vector<int>& ranks) {
 
 Outcome expected_outcome(const MeetSearch& search, const MeetState& end) {
   if (search.ended_by(end, Do::kCrash) != 0) return Outcome::kLostRank;
-  if (!search.mismatches().empty()) return Outcome::kMismatch;
+  if (!search.mismatches().empty() || !search.crossed(end, search.stuck(end)).empty())
+    return Outcome::kMismatch;
   if (search.stuck(end) != 0) return Outcome::kDeadlock;
   return search.ended_by(end, Do::kHang) != 0 ? Outcome::kLostRank : Outcome::kPasses;
 }
@@ -183,6 +185,11 @@ std::string check(const MeetSearch& search, const sim::Report& report, Outcome& 
                                                                                     : "who is lost";
     }
     case Outcome::kMismatch: {
+      if (report.verdict == sim::Verdict::kMismatch) {
+        return culprits == search.odd_ones_of_crossed(end, search.stuck(end))
+                   ? ""
+                   : "who called on another group";
+      }
       // Of ranks in the group that saw it.
       const bool has_odd = *search.mismatches().rbegin() != 0;
       return search.mismatches().contains(culprits) && (culprits != 0) == has_odd ? ""
@@ -205,7 +212,7 @@ TEST(SimVerdict, IsWhatExhaustiveSearchFinds) {
   constexpr int kPrograms = 20'000;
   sim::StackPool stacks;
   std::map<Outcome, int> outcomes;
-  int early = 0;
+  int early = 0, crossed = 0;
   for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
     MeetProgram program = test::MeetProgramDraw(seed, {.any = false, .contents = true}).draw();
     leave_out_failures_of_async(program);
@@ -216,7 +223,10 @@ TEST(SimVerdict, IsWhatExhaustiveSearchFinds) {
         run_simulated_world(options, [&](RankContext& rank) { MeetRank(program, rank).run(); });
     const RankMask stuck = search.stuck(*search.ends().begin());
     const RankMask told = ranks_with_errors(report);
-    if (report.verdict == sim::Verdict::kDeadlock && search.mismatches().empty() && told != stuck) {
+    const bool is_stuck =
+        report.verdict == sim::Verdict::kDeadlock || report.verdict == sim::Verdict::kMismatch;
+    crossed += report.verdict == sim::Verdict::kMismatch ? 1 : 0;
+    if (is_stuck && search.mismatches().empty() && told != stuck) {
       ASSERT_EQ(told & ~stuck, 0u) << "program " << seed << ": " << report.verdict_text;
       ++early;
       continue;
@@ -227,10 +237,12 @@ TEST(SimVerdict, IsWhatExhaustiveSearchFinds) {
     ++outcomes[outcome];
   }
   std::printf(
-      "%d programs: %d deadlock, %d more while others go on, %d mismatch, %d lost rank, %d pass\n",
-      kPrograms, outcomes[Outcome::kDeadlock], early, outcomes[Outcome::kMismatch],
+      "%d programs: %d deadlock, %d more while others go on, %d mismatch, %d of groups, %d lost "
+      "rank, %d pass\n",
+      kPrograms, outcomes[Outcome::kDeadlock], early, outcomes[Outcome::kMismatch], crossed,
       outcomes[Outcome::kLostRank], outcomes[Outcome::kPasses]);
   EXPECT_GT(outcomes[Outcome::kDeadlock], kPrograms / 4);
+  EXPECT_GT(crossed, kPrograms / 100);
   for (const Outcome outcome : {Outcome::kMismatch, Outcome::kLostRank, Outcome::kPasses}) {
     EXPECT_GT(outcomes[outcome], kPrograms / 50);
   }
@@ -253,7 +265,9 @@ TEST(SimVerdict, IsRightBesideRanksThatGoOnForEver) {
         run_simulated_world(options, [&](RankContext& rank) { MeetRank(program, rank).run(); });
     ASSERT_EQ(search.ends().size(), 1u);
     endless += report.verdict == sim::Verdict::kEventLimit ? 1 : 0;
-    if (report.verdict != sim::Verdict::kDeadlock) continue;
+    if (report.verdict != sim::Verdict::kDeadlock && report.verdict != sim::Verdict::kMismatch) {
+      continue;
+    }
     const MeetState& end = *search.ends().begin();
     deadlocks += search.has_spinning(end) ? 1 : 0;
     ASSERT_EQ(ranks_with_errors(report) & ~search.stuck(end), 0u)

@@ -1,6 +1,6 @@
-// Deadlock verdicts against exhaustive search, on generated programs over the simulator's own
-// waits: who is stuck, who is to blame, which ranks hold each other. 120,000 programs, and 60,000
-// of which most have a rank that goes on for ever.
+// Verdicts of deadlock and of mismatched groups against exhaustive search, on generated programs
+// over the simulator's own waits: who is stuck, who is to blame, which ranks hold each other.
+// 120,000 programs, and 60,000 of which most have a rank that goes on for ever.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -31,6 +31,12 @@ class MeetWorld {
   MeetWorld(const MeetProgram& program, const SimulationOptions& options)
       : program_(program), simulation_(options) {
     for (int i = 0; i < program.size() * test::kGroupsMax; ++i) queues_.emplace_back(simulation_);
+    for (const RankMask group : program.groups) {
+      std::vector<int>& members = members_.emplace_back();
+      for (int rank = 0; rank < program.size(); ++rank) {
+        if (has_rank(group, rank)) members.push_back(rank);
+      }
+    }
   }
 
   Report run() {
@@ -126,6 +132,7 @@ class MeetWorld {
     const WaitReason reason{
         .what = what,
         .ranks = &its.missing,
+        .gathers = meets ? &members_[group] : nullptr,
         .any = step.what == Do::kReceiveAny,
         .meeting = {meets ? MeetSearch::count(program_.groups[group]) : 0, what}};
     while (its.posted != nullptr) its.met.wait(simulation_, reason, patience());
@@ -186,6 +193,7 @@ class MeetWorld {
   const MeetProgram& program_;
   Simulation simulation_;
   std::deque<Queue> queues_;
+  std::vector<std::vector<int>> members_;  // of each group
   MeetState state_;
 };
 
@@ -230,7 +238,7 @@ std::string check_cores(const MeetSearch& search, const MeetState& state, const 
 
 struct Counts {
   int programs = 0, deadlocks = 0, blame_ended = 0, circles = 0, odd = 0, any = 0, behind = 0,
-      several_cores = 0, several_ends = 0, early = 0, endless = 0;
+      several_cores = 0, several_ends = 0, early = 0, endless = 0, crossed = 0;
 };
 
 RankMask ranks_that_threw(const Report& report) {
@@ -241,12 +249,27 @@ RankMask ranks_that_threw(const Report& report) {
   return mask;
 }
 
+// Whether the stuck ranks called on different groups, and who is to blame for that.
+std::string check_crossed(const MeetSearch& search, const MeetState& state, const Report& report,
+                          RankMask stuck) {
+  const bool is_mismatch = report.verdict == Verdict::kMismatch;
+  if (is_mismatch == search.crossed(state, stuck).empty()) return "deadlock or mismatch";
+  if (!is_mismatch) return "";
+  const RankMask odd = search.odd_ones_of_crossed(state, stuck);
+  return mask_of(report.verdict_culprits) == odd ? "" : "who called on another group";
+}
+
 // Of the ranks that are `stuck`: which of them hold each other, and who is to blame.
 std::string check_cause(const MeetSearch& search, const MeetState& state, const Report& report,
                         RankMask stuck, Counts& counts) {
   if (std::string wrong = check_cores(search, state, report, stuck); !wrong.empty()) return wrong;
   RankMask cores = 0;
   for (const std::vector<int>& core : report.verdict_cores) cores |= mask_of(core);
+  if (std::string wrong = check_crossed(search, state, report, stuck); !wrong.empty()) return wrong;
+  if (report.verdict == Verdict::kMismatch) {
+    ++counts.crossed;
+    return "";
+  }
   const RankMask ended = search.needed_ended(state, stuck);
   const RankMask odd = ended != 0 ? 0 : search.called_something_else(state, cores);
   if (mask_of(report.verdict_culprits) != (ended | odd)) return "who is to blame";
@@ -260,11 +283,15 @@ std::string check_cause(const MeetSearch& search, const MeetState& state, const 
   return "";
 }
 
+bool is_told(const Report& report) {
+  return report.verdict == Verdict::kDeadlock || report.verdict == Verdict::kMismatch;
+}
+
 // A verdict while others went on: whatever they would have done, none of `stuck` moves again.
 std::string check_early(const MeetProgram& program, const MeetSearch& search,
                         const MeetState& state, const Report& report, Counts& counts) {
   const RankMask stuck = ranks_that_threw(report);
-  if (stuck == 0 || report.verdict != Verdict::kDeadlock) return "no rank is stuck";
+  if (stuck == 0 || !is_told(report)) return "no rank is stuck";
   if (!search.has_seen(state)) return "the verdict came where no search did";
   const MeetSearch later(program, false, state);
   for (const MeetState& end : later.ends()) {
@@ -297,7 +324,7 @@ std::string check(const MeetProgram& program, const MeetSearch& search, const Me
     return check_early(program, search, state, report, counts);
   }
   counts.several_ends += search.ends().size() > 1 ? 1 : 0;
-  if ((report.verdict == Verdict::kDeadlock) != (stuck != 0)) return "deadlock or none";
+  if (is_told(report) != (stuck != 0)) return "deadlock or none";
   for (int rank = 0; rank < program.size(); ++rank) {
     const RankOutcome outcome = report.ranks[static_cast<std::size_t>(rank)].outcome;
     if ((outcome == RankOutcome::kThrew) != has_rank(stuck, rank)) return "who is stuck";
@@ -333,9 +360,10 @@ Counts compare(int programs, test::MeetShape shape) {
   std::printf(
       "%d programs: %d deadlock; %d of these blame ranks that ended, %d are circles, %d name who "
       "called something else, %d wait for any of several, %d have ranks behind, %d several cores, "
-      "%d while others go on; %d programs end in several ways, %d never\n",
+      "%d while others go on; %d mismatches of groups; %d programs end in several ways, %d never\n",
       counts.programs, counts.deadlocks, counts.blame_ended, counts.circles, counts.odd, counts.any,
-      counts.behind, counts.several_cores, counts.early, counts.several_ends, counts.endless);
+      counts.behind, counts.several_cores, counts.early, counts.crossed, counts.several_ends,
+      counts.endless);
   return counts;
 }
 
@@ -346,6 +374,7 @@ TEST(VerdictSearch, DeadlocksAreWhatExhaustiveSearchFinds) {
   EXPECT_GT(counts.blame_ended, counts.deadlocks / 4);
   EXPECT_GT(counts.circles, counts.deadlocks / 10);
   EXPECT_GT(counts.odd, counts.deadlocks / 50);
+  EXPECT_GT(counts.crossed, counts.deadlocks / 50);
   EXPECT_GT(counts.any, counts.deadlocks / 50);
   EXPECT_GT(counts.behind, counts.deadlocks / 50);
   EXPECT_GT(counts.several_cores, 100);
