@@ -8,8 +8,9 @@ const char* advice(CommErrorKind kind) {
   switch (kind) {
     case CommErrorKind::kTimeout: return "look at what they do instead, or raise the timeout";
     case CommErrorKind::kMismatch:
-      return "compare what both ranks call there, as the checked decorator does; where that is the "
-             "same, a message was damaged on its way";
+      return "make all ranks call the same, in the same order; where they do, a message was "
+             "damaged "
+             "on its way";
     case CommErrorKind::kAborted: return "make a new group";
     default: return "restart the job from its last checkpoint";
   }

@@ -16,6 +16,8 @@ struct Symptom {
   bool timed_out = false;  // this rank's own wait ended; else a connection broke
   std::string detail;      // the library's words
   Duration timeout{0};     // of the call
+  std::string call = {};   // its description; empty: none, the group is being made
+  bool compares = false;   // a comparison of calls
 };
 
 // What was found out about it, the same on every live rank that asks within half a second.

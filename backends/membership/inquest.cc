@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <iterator>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -45,6 +46,28 @@ Finding decode(const std::string& text) {
   return finding;
 }
 
+// "; rank 2 is in barrier #3 at x.cc:9"; of a few of them.
+std::string told(const WhereRanksAre& where) {
+  constexpr int kToldMax = 4;
+  std::string text;
+  int count = 0;
+  for (const auto& [rank, calls] : where) {
+    if (count++ == kToldMax) break;
+    text += "; rank " + std::to_string(rank) + " is in " + (calls.empty() ? "no call" : "");
+    for (const Whereabout& at : calls) text += (&at == &calls.front() ? "" : " and ") + at.call;
+  }
+  return text;
+}
+
+// The places of those ranks of the world that are in a group.
+std::vector<int> places_of(const std::set<int>& ranks, const std::vector<int>& group) {
+  std::vector<int> places;
+  for (int place = 0; place < static_cast<int>(group.size()); ++place) {
+    if (ranks.contains(group[static_cast<std::size_t>(place)])) places.push_back(place);
+  }
+  return places;
+}
+
 }  // namespace
 
 Finding Inquest::explain(const Symptom& symptom) {
@@ -77,11 +100,15 @@ void Inquest::publish(const Finding& finding) {
 
 Finding Inquest::investigate(Store& store, const Symptom& symptom) {
   store.set(group_.key("broken", group_.rank), symptom.timed_out ? "timeout" : "broken");
+  if (symptom.timed_out) store.set(group_.asked_key(), "");
   const TimePoint deadline = world_.runtime.now() + kPatience;
   while (true) {
     const bool time_is_up = world_.runtime.now() >= deadline;
     const Evidence evidence = gather(store);
     if (evidence.verdict) return decode(*evidence.verdict);
+    if (const auto finding = crossed_calls(store, evidence, symptom)) {
+      return agree_on(store, *finding);
+    }
     if (const auto finding = conclude(evidence, symptom, time_is_up)) {
       return agree_on(store, *finding);
     }
@@ -92,8 +119,8 @@ Finding Inquest::investigate(Store& store, const Symptom& symptom) {
 Inquest::Evidence Inquest::gather(Store& store) const {
   std::vector<std::string> keys{group_.verdict_key()};
   for (int rank = 0; rank < group_.size(); ++rank) {
-    for (const std::string& key :
-         {world_.lost_key(group_, rank), group_.key("left", rank), group_.key("broken", rank)}) {
+    for (const std::string& key : {world_.lost_key(group_, rank), group_.key("left", rank),
+                                   group_.key("broken", rank), group_.key("at", rank)}) {
       keys.push_back(key);
     }
   }
@@ -101,7 +128,7 @@ Inquest::Evidence Inquest::gather(Store& store) const {
   Evidence evidence;
   evidence.verdict = values[0];
   for (int rank = 0; rank < group_.size(); ++rank) {
-    const auto* of_rank = &values[1 + 3 * static_cast<std::size_t>(rank)];
+    const auto* of_rank = &values[1 + 4 * static_cast<std::size_t>(rank)];
     const auto& lost = of_rank[1] ? of_rank[1] : of_rank[0];  // it left, then its process ended
     const auto& broken = of_rank[2];
     if (broken == "timeout") evidence.somebody_timed_out = true;
@@ -109,10 +136,44 @@ Inquest::Evidence Inquest::gather(Store& store) const {
       evidence.lost.push_back(rank);
       evidence.how.push_back(*lost);
     } else if (!broken) {
+      std::vector<Whereabout> at;
+      if (of_rank[3]) at = read_whereabouts(*of_rank[3]);
+      if (std::ranges::find(at, group_.prefix, &Whereabout::prefix) != at.end()) continue;
       evidence.silent.push_back(rank);
+      if (of_rank[3]) evidence.where[rank] = std::move(at);
     }
   }
   return evidence;
+}
+
+std::optional<Finding> Inquest::crossed_calls(Store& store, const Evidence& evidence,
+                                              const Symptom& symptom) const {
+  if (!symptom.compares || evidence.silent.empty() || !evidence.lost.empty()) return std::nullopt;
+  const auto other = find_crossed_call(group_, evidence.silent, evidence.where);
+  if (!other) return std::nullopt;
+  std::vector<int> here = group_.world_ranks;
+  std::vector<int> there;
+  for (const int rank : evidence.silent) {
+    there.push_back(group_.world_ranks[static_cast<std::size_t>(rank)]);
+    std::erase(here, there.back());
+  }
+  std::vector<int> missing_there = other->world_ranks;
+  std::erase_if(missing_there, [&](int rank) { return std::ranges::count(there, rank) > 0; });
+  std::set<int> odd;
+  if (here.size() > there.size()) odd.insert(there.begin(), there.end());
+  if (2 * missing_there.size() < other->world_ranks.size()) {
+    odd.insert(missing_there.begin(), missing_there.end());
+  }
+  std::string what = "the ranks call on different groups: of the world, " + list_of(here) +
+                     (here.size() == 1 ? " is in " : " are in ") + symptom.call + ", " +
+                     list_of(there) + (there.size() == 1 ? " is in " : " are in ") + other->call;
+  if (!odd.empty()) {
+    what += "; " + list_of({odd.begin(), odd.end()}) + (odd.size() == 1 ? " differs" : " differ") +
+            " from the majority";
+  }
+  const Finding theirs{CommErrorKind::kMismatch, places_of(odd, other->world_ranks), what};
+  store.compare_set(other->prefix + "/verdict", "", encode(theirs));
+  return Finding{CommErrorKind::kMismatch, places_of(odd, group_.world_ranks), what};
 }
 
 std::optional<Finding> Inquest::conclude(const Evidence& evidence, const Symptom& symptom,
@@ -122,13 +183,16 @@ std::optional<Finding> Inquest::conclude(const Evidence& evidence, const Symptom
                    list_of(evidence.lost) + (evidence.lost.size() == 1 ? " is" : " are") +
                        " lost (" + evidence.how.front() + ")"};
   }
-  if (!time_is_up && !(evidence.somebody_timed_out && evidence.silent.empty())) return std::nullopt;
+  const bool is_clear =
+      evidence.somebody_timed_out && evidence.where.size() == evidence.silent.size();
+  if (!time_is_up && !is_clear) return std::nullopt;
   if (evidence.somebody_timed_out) {
     const auto waited = std::chrono::duration_cast<milliseconds>(symptom.timeout).count();
     return Finding{CommErrorKind::kTimeout, evidence.silent,
                    "no progress for " + std::to_string(waited) + " ms; " +
-                       (evidence.silent.empty() ? "every rank is waiting"
-                                                : list_of(evidence.silent) + " did not come")};
+                       (evidence.silent.empty()
+                            ? "every rank is waiting"
+                            : list_of(evidence.silent) + " did not come" + told(evidence.where))};
   }
   return Finding{CommErrorKind::kPeerLost, evidence.silent,
                  evidence.silent.empty()

@@ -8,6 +8,7 @@
 
 #include "backends/membership/finding.h"
 #include "backends/membership/store_group.h"
+#include "backends/membership/whereabouts.h"
 
 namespace ddproof {
 
@@ -27,11 +28,16 @@ class Inquest {
     std::optional<std::string> verdict;
     std::vector<int> lost;         // ascending ranks of the group
     std::vector<std::string> how;  // of each lost rank: "its process died"
-    std::vector<int> silent;       // neither lost nor broken: no sign of them
+    std::vector<int> silent;       // neither lost nor broken, nor in a call of this group
+    WhereRanksAre where;           // those of the silent who say so
     bool somebody_timed_out = false;
   };
 
   Finding investigate(Store& store, const Symptom& symptom);
+  // Ranks that wait in another group's call which waits for ranks in this one: a finding for both
+  // groups, which the other one learns here.
+  std::optional<Finding> crossed_calls(Store& store, const Evidence& evidence,
+                                       const Symptom& symptom) const;
   // What can be said when the store does not answer: `error` says why.
   Finding without_store(const Symptom& symptom, const std::string& error) const;
   Evidence gather(Store& store) const;

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "backends/membership/whereabouts.h"
+
 namespace ddproof {
 namespace {
 
@@ -22,6 +24,7 @@ LossWatch::LossWatch(const StoreWorld& world, const StoreGroup& group,
       group_(group),
       on_loss_(std::move(on_loss)),
       on_left_(std::move(on_left)),
+      answers_(world.whereabouts != nullptr),
       monitor_(world.runtime.make_monitor()) {
   for (int rank = 0; on_left_ && rank < group_.size(); ++rank) staying_.insert(rank);
   keys_ = world_.store.watch(keys());
@@ -41,6 +44,7 @@ LossWatch::~LossWatch() {
 std::vector<std::string> LossWatch::keys() const {
   std::vector<std::string> keys = failure_keys(world_, group_);
   for (const int rank : staying_) keys.push_back(group_.key("left", rank));
+  if (answers_) keys.push_back(group_.asked_key());
   return keys;
 }
 
@@ -52,9 +56,14 @@ bool LossWatch::let_calls_end() {
   return !over_;
 }
 
-bool LossWatch::await_leavers() {
-  if (keys_->wait(kForever) == KeyWatch::Outcome::kEnded) return false;
-  if (world_.store.check({group_.verdict_key()})) return false;
+bool LossWatch::answer() {
+  if (!answers_ || !world_.store.check({group_.asked_key()})) return false;
+  world_.store.set(group_.key("at", group_.rank), world_.whereabouts->told());
+  answers_ = false;
+  return true;
+}
+
+bool LossWatch::tell_who_left() {
   std::vector<int> left;
   for (const int rank : staying_) {
     if (world_.store.check({group_.key("left", rank)})) left.push_back(rank);
@@ -64,6 +73,13 @@ bool LossWatch::await_leavers() {
     on_left_(rank);
     staying_.erase(rank);
   }
+  return true;
+}
+
+bool LossWatch::await_news() {
+  if (keys_->wait(kForever) == KeyWatch::Outcome::kEnded) return false;
+  if (world_.store.check({group_.verdict_key()})) return false;
+  if (!answer() && !tell_who_left()) return false;
   auto next = world_.store.watch(keys());
   MonitorLock lock(*monitor_);
   keys_.swap(next);
@@ -72,7 +88,7 @@ bool LossWatch::await_leavers() {
 
 void LossWatch::run() {
   try {
-    while (await_leavers()) {
+    while (await_news()) {
     }
   } catch (const std::exception&) {
     // The store is gone, perhaps with the rank that hosts it: nobody would learn of a loss.

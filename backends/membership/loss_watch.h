@@ -1,5 +1,6 @@
 // Learns from the store, without polling, that a group has failed: a rank of it is lost, its ranks
-// agreed on a verdict, or the store itself is gone.
+// agreed on a verdict, or the store itself is gone. When a rank of the group asks, it says where
+// this rank is.
 #pragma once
 
 #include <functional>
@@ -34,7 +35,10 @@ class LossWatch {
  private:
   void run();
   // False: the group has failed, or this watch is over.
-  bool await_leavers();
+  bool await_news();
+  // Each is true when there was such news.
+  bool answer();
+  bool tell_who_left();
   std::vector<std::string> keys() const;
   // False when the watch is over before.
   bool let_calls_end();
@@ -43,6 +47,7 @@ class LossWatch {
   const StoreGroup& group_;
   std::function<void()> on_loss_;
   std::function<void(int)> on_left_;
+  bool answers_;                      // has not been asked yet
   std::set<int> staying_;             // ranks that have not left; empty without on_left
   std::unique_ptr<Monitor> monitor_;  // guards keys_ and over_
   std::unique_ptr<KeyWatch> keys_;

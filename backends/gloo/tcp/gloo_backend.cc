@@ -9,6 +9,7 @@
 #include "backends/gloo/tcp/sigpipe_blocked.h"
 #include "backends/gloo/tcp/tcp_connection.h"
 #include "backends/membership/meeting.h"
+#include "backends/membership/whereabouts.h"
 
 namespace ddproof {
 namespace {
@@ -34,7 +35,8 @@ DevicePtr make_device(const ListenAddress& address) {
 std::unique_ptr<ProcessGroup> join_over(const DevicePtr& device, const Membership& membership,
                                         Runtime& runtime, Store& store,
                                         const std::shared_ptr<const Capabilities>& capabilities) {
-  const JoinedWorld joined = join_world("gloo", membership, runtime, store);
+  JoinedWorld joined = join_world("gloo", membership, runtime, store);
+  joined.world.whereabouts = std::make_shared<Whereabouts>(runtime);
   const TcpWorld world{{joined.world}, device};
   return std::make_unique<GlooProcessGroup>(
       connect_over_tcp(world, joined.everybody, membership.timeout), runtime,

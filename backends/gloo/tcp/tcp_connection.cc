@@ -16,6 +16,7 @@
 #include "backends/membership/inquest.h"
 #include "backends/membership/loss_watch.h"
 #include "backends/membership/meeting.h"
+#include "backends/membership/whereabouts.h"
 
 namespace ddproof {
 namespace {
@@ -67,7 +68,10 @@ class TcpConnection final : public GlooConnection {
         mesh_(std::make_shared<gloo::rendezvous::Context>(group_.rank, group_.size())),
         context_(mesh_) {}
 
-  ~TcpConnection() override { say_goodbye(world_, group_); }
+  ~TcpConnection() override {
+    world_.whereabouts->leave(group_);
+    say_goodbye(world_, group_);
+  }
 
   // Connects each rank with each. Throws JoinError, and what hinders this rank alone: CommError of
   // the store, ResourceError.
@@ -97,6 +101,15 @@ class TcpConnection final : public GlooConnection {
   }
 
   const std::shared_ptr<gloo::Context>& context() override { return context_; }
+  Payload& begin_call(const Call& call) override {
+    world_.whereabouts->enter(group_, call);
+    return GlooConnection::begin_call(call);
+  }
+  // A call that failed is left once its failure is explained: peers that fail at the same moment
+  // ask where this rank was.
+  void end_call(const Call&, bool completed) noexcept override {
+    if (completed) world_.whereabouts->leave(group_);
+  }
   void close() override { device_->abort(); }
   Finding explain(const Symptom& symptom) override {
     return Inquest(world_, group_).explain(symptom);
