@@ -6,6 +6,7 @@
 
 #include "backends/gloo/gloo_process_group.h"
 #include "backends/gloo/tcp/address.h"
+#include "backends/gloo/tcp/sched_batch.h"
 #include "backends/gloo/tcp/sigpipe_blocked.h"
 #include "backends/gloo/tcp/tcp_connection.h"
 #include "backends/membership/meeting.h"
@@ -22,6 +23,7 @@ DevicePtr make_device(const ListenAddress& address) {
   attributes.iface = address.interface;
   // The device's thread writes to sockets, and a peer may be gone: that must not end the process.
   const SigpipeBlocked blocked;
+  const SchedBatch batch;
   try {
     return gloo::transport::tcp::CreateDevice(attributes);
   } catch (const std::exception& error) {
