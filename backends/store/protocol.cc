@@ -74,19 +74,20 @@ class Reader {
 
 }  // namespace
 
-Hello make_hello(std::uint16_t version) {
+Hello make_hello(const Greeting& greeting) {
   Hello hello{};
   std::ranges::copy(kMagic, hello.begin());
-  hello[4] = static_cast<char>(version & 0xff);
-  hello[5] = static_cast<char>(version >> 8);
+  hello[4] = static_cast<char>(greeting.version & 0xff);
+  hello[5] = static_cast<char>(greeting.version >> 8);
+  hello[6] = greeting.has_token ? 1 : 0;
   return hello;
 }
 
-std::optional<std::uint16_t> parse_hello(const Hello& hello) {
+std::optional<Greeting> parse_hello(const Hello& hello) {
   Reader reader(std::string_view(hello.data(), hello.size()).substr(kMagic.size()));
-  const auto version = reader.number<std::uint16_t>();
-  if (hello != make_hello(version)) return std::nullopt;
-  return version;
+  const Greeting greeting{reader.number<std::uint16_t>(), reader.number<std::uint16_t>() == 1};
+  if (hello != make_hello(greeting)) return std::nullopt;
+  return greeting;
 }
 
 std::string encode(const Request& request) {

@@ -1,7 +1,9 @@
 // The bytes between a TCP store's client and server.
 //
-//   hello    8 bytes each way: "DDPS", version (u16), zero (u16). The server answers with its own;
-//            on any difference both sides close.
+//   hello    8 bytes each way: "DDPS", version (u16), 1 with a token, else 0 (u16). The server
+//            answers with its own; on any difference both sides close.
+//   token    with one, the client sends a nonce (16 bytes), the server its own, the client its
+//            proof (token.h, 32 bytes), and the server, unless that is wrong, its own
 //   request  u32 size of the body, then the body: operation (u8), keys (u32 count, strings), value
 //            and expected (strings), delta (i64)
 //   response u32 size of the body, then the body: status (u8), value (string), number (i64), values
@@ -22,15 +24,20 @@
 
 namespace ddproof::protocol {
 
-inline constexpr std::uint16_t kVersion = 3;
+inline constexpr std::uint16_t kVersion = 4;
 // Larger than any legal set or compare_set; a larger one closes the connection.
 inline constexpr std::size_t kBodyBytesMax = 33 * 1024 * 1024;
 inline constexpr std::size_t kSizeBytes = 4;
 
 using Hello = std::array<char, 8>;
-Hello make_hello(std::uint16_t version = kVersion);
-// The version in it; empty when it is no hello of ddproof.
-std::optional<std::uint16_t> parse_hello(const Hello& hello);
+struct Greeting {
+  std::uint16_t version = kVersion;
+  bool has_token = false;
+  friend bool operator==(const Greeting&, const Greeting&) = default;
+};
+Hello make_hello(const Greeting& greeting);
+// Empty when it is no hello of ddproof.
+std::optional<Greeting> parse_hello(const Hello& hello);
 
 enum class Operation : std::uint8_t {
   kSet,

@@ -11,11 +11,16 @@ namespace ddproof {
 
 namespace {
 
+constexpr const char* kTokenAdvice = "give all processes of a job the same one";
+
 // A connection that was closed shows as any of these, as the timing has it.
+bool is_closed(const ErrorCode& error) {
+  return error == asio::error::eof || error == asio::error::connection_reset ||
+         error == asio::error::broken_pipe;
+}
+
 std::string reason(const ErrorCode& error) {
-  const bool closed = error == asio::error::eof || error == asio::error::connection_reset ||
-                      error == asio::error::broken_pipe;
-  return closed ? "the server is gone" : error.message();
+  return is_closed(error) ? "the server is gone" : error.message();
 }
 
 }  // namespace
@@ -34,11 +39,12 @@ StoreConnection::Endpoints StoreConnection::resolve(const TcpStoreOptions& optio
 }
 
 StoreConnection::StoreConnection(const TcpStoreOptions& options, const Endpoints& endpoints,
-                                 Duration timeout)
+                                 const Nonce& nonce, Duration timeout)
     : options_(options) {
   connect(endpoints, timeout);
   set_socket_options(socket_);
   greet(timeout);
+  if (!options_.token.empty()) prove(nonce, timeout);
 }
 
 void StoreConnection::run_io(Duration timeout) {
@@ -68,29 +74,63 @@ void StoreConnection::connect(const Endpoints& endpoints, Duration timeout) {
   if (error_) throw ConnectFailed{error_.message()};
 }
 
-void StoreConnection::greet(Duration timeout) {
-  const protocol::Hello mine = protocol::make_hello();
-  protocol::Hello theirs{};
+void StoreConnection::exchange(asio::const_buffer sent, asio::mutable_buffer received,
+                               Duration timeout) {
   progress_ = Progress::kPending;
-  asio::async_write(socket_, asio::buffer(mine), [&](const ErrorCode& error, std::size_t) {
+  asio::async_write(socket_, sent, [&](const ErrorCode& error, std::size_t) {
     if (error) return finish(error);
-    asio::async_read(socket_, asio::buffer(theirs),
+    asio::async_read(socket_, received,
                      [this](const ErrorCode& result, std::size_t) { finish(result); });
   });
-  const std::string who = describe_store(options_);
-  const std::string advice = "; see whether another program uses this port";
   if (!run(timeout)) throw ConnectFailed{"it does not answer"};
-  if (error_ == asio::error::eof || error_ == asio::error::connection_reset) {
+}
+
+void StoreConnection::greet(Duration timeout) {
+  const protocol::Greeting mine{.has_token = !options_.token.empty()};
+  const protocol::Hello hello = protocol::make_hello(mine);
+  protocol::Hello answer{};
+  exchange(asio::buffer(hello), asio::buffer(answer), timeout);
+  if (is_closed(error_)) {
     throw ConnectFailed{
         "it closes the connection at once, as a full store or another program does"};
   }
   if (error_) throw ConnectFailed{error_.message()};
-  const auto version = protocol::parse_hello(theirs);
-  if (!version) throw ConfigError(who + ": who answers is no ddproof store" + advice);
-  if (*version == protocol::kVersion) return;
-  throw ConfigError(who + ": the server speaks version " + std::to_string(*version) +
-                    " of the protocol, this program version " + std::to_string(protocol::kVersion) +
-                    "; use the same ddproof everywhere");
+  const std::string who = describe_store(options_);
+  const auto theirs = protocol::parse_hello(answer);
+  if (!theirs) {
+    throw ConfigError(who +
+                      ": who answers is no ddproof store; see whether another program uses "
+                      "this port");
+  }
+  if (theirs->version != mine.version) {
+    throw ConfigError(who + ": the server speaks version " + std::to_string(theirs->version) +
+                      " of the protocol, this program version " + std::to_string(mine.version) +
+                      "; use the same ddproof everywhere");
+  }
+  if (theirs->has_token == mine.has_token) return;
+  throw ConfigError(who +
+                    (mine.has_token ? ": the server asks for no token, and this program has "
+                                      "one, so it may be another job's"
+                                    : ": the server asks for a token, and this program has "
+                                      "none") +
+                    "; " + kTokenAdvice);
+}
+
+void StoreConnection::prove(const Nonce& mine, Duration timeout) {
+  Nonce theirs{};
+  exchange(asio::buffer(mine), asio::buffer(theirs), timeout);
+  const auto proof_of = [&](StoreSide side) {
+    return make_proof(options_.token, side, mine, theirs);
+  };
+  Proof answer{};
+  if (!error_) {
+    const Proof proof = proof_of(StoreSide::kClient);
+    exchange(asio::buffer(proof), asio::buffer(answer), timeout);
+  }
+  if (error_ && !is_closed(error_)) throw ConnectFailed{error_.message()};
+  if (!error_ && is_same(proof_of(StoreSide::kServer), answer)) return;
+  throw ConfigError(describe_store(options_) +
+                    ": the server has another token than this program; " + kTokenAdvice);
 }
 
 void StoreConnection::send(const protocol::Request& request, Duration timeout,

@@ -9,6 +9,7 @@
 #include "backends/store/asio.h"
 #include "backends/store/protocol.h"
 #include "backends/store/tcp_store.h"
+#include "backends/store/token.h"
 
 namespace ddproof {
 
@@ -22,9 +23,11 @@ class StoreConnection {
   using Endpoints = Tcp::resolver::results_type;
   static Endpoints resolve(const TcpStoreOptions& options);
 
-  // Connects once, to the first endpoint that accepts, and exchanges hellos within `timeout`.
-  // Throws ConnectFailed when nobody is there, ConfigError when it is no store of this version.
-  StoreConnection(const TcpStoreOptions& options, const Endpoints& endpoints, Duration timeout);
+  // Connects once, to the first endpoint that accepts, and exchanges hellos and proofs of the token
+  // within `timeout`, twice that at most. `nonce` is this connection's own. Throws ConnectFailed
+  // when nobody is there, ConfigError when it is no store of this version, or of another token.
+  StoreConnection(const TcpStoreOptions& options, const Endpoints& endpoints, const Nonce& nonce,
+                  Duration timeout);
 
   // Both throw CommError{kPeerLost} when the connection broke. `call` is for its text.
   // send() also when the server takes longer than `timeout` to accept the bytes.
@@ -47,6 +50,9 @@ class StoreConnection {
   bool run(Duration timeout);
   void connect(const Endpoints& endpoints, Duration timeout);
   void greet(Duration timeout);
+  void prove(const Nonce& mine, Duration timeout);
+  // Writes, then reads; what ended it is in error_. Throws ConnectFailed after `timeout`.
+  void exchange(asio::const_buffer sent, asio::mutable_buffer received, Duration timeout);
   void read_size();
   void read_body();
   void finish(const ErrorCode& error);

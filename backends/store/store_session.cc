@@ -29,9 +29,11 @@ void SessionCount::wait_for_none(TimePoint deadline) {
   }
 }
 
-StoreSession::StoreSession(Tcp::socket socket, KeyValueTable& table,
-                           std::shared_ptr<SessionCount> sessions)
-    : socket_(std::move(socket)), table_(table), sessions_(std::move(sessions)) {
+StoreSession::StoreSession(Tcp::socket socket, Shared& shared)
+    : socket_(std::move(socket)),
+      shared_(shared),
+      table_(shared.table),
+      sessions_(shared.sessions) {
   sessions_->add(1);
 }
 
@@ -49,10 +51,49 @@ void StoreSession::read_hello() {
   asio::async_read(socket_, asio::buffer(hello_),
                    [self = shared_from_this()](const ErrorCode& error, std::size_t) {
                      if (error) return self->end();
-                     const auto version = protocol::parse_hello(self->hello_);
-                     if (!version) return self->end();
-                     const protocol::Hello mine = protocol::make_hello();
-                     self->refused_ = *version != protocol::kVersion;
+                     const auto theirs = protocol::parse_hello(self->hello_);
+                     if (!theirs) return self->end();
+                     self->answer_hello(*theirs);
+                   });
+}
+
+void StoreSession::answer_hello(const protocol::Greeting& theirs) {
+  const protocol::Greeting mine{.has_token = !shared_.token.empty()};
+  hello_ = protocol::make_hello(mine);
+  if (theirs == mine && mine.has_token) return exchange_nonces();
+  refused_ = theirs != mine;
+  output_.emplace_back(hello_.begin(), hello_.end());
+  write_next();
+}
+
+void StoreSession::exchange_nonces() {
+  server_nonce_ = shared_.make_nonce();
+  asio::async_write(socket_, asio::buffer(hello_),
+                    [self = shared_from_this()](const ErrorCode& error, std::size_t) {
+                      if (error) return self->end();
+                      asio::async_read(self->socket_, asio::buffer(self->client_nonce_),
+                                       [self](const ErrorCode& read_error, std::size_t) {
+                                         if (read_error) return self->end();
+                                         asio::async_write(
+                                             self->socket_, asio::buffer(self->server_nonce_),
+                                             [self](const ErrorCode& write_error, std::size_t) {
+                                               if (write_error) return self->end();
+                                               self->check_proof();
+                                             });
+                                       });
+                    });
+}
+
+void StoreSession::check_proof() {
+  asio::async_read(socket_, asio::buffer(proof_),
+                   [self = shared_from_this()](const ErrorCode& error, std::size_t) {
+                     const auto proof_of = [&](StoreSide side) {
+                       return make_proof(self->shared_.token, side, self->client_nonce_,
+                                         self->server_nonce_);
+                     };
+                     if (error || !is_same(proof_of(StoreSide::kClient), self->proof_))
+                       return self->end();
+                     const Proof mine = proof_of(StoreSide::kServer);
                      self->output_.emplace_back(mine.begin(), mine.end());
                      self->write_next();
                    });

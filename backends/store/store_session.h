@@ -4,6 +4,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "backends/store/asio.h"
 #include "backends/store/key_value_table.h"
 #include "backends/store/protocol.h"
+#include "backends/store/token.h"
 
 namespace ddproof {
 
@@ -32,8 +34,15 @@ class SessionCount {
 
 class StoreSession : public std::enable_shared_from_this<StoreSession> {
  public:
-  // Counts itself in `sessions` while it lives. `table` must outlive it.
-  StoreSession(Tcp::socket socket, KeyValueTable& table, std::shared_ptr<SessionCount> sessions);
+  // What all sessions of a server share.
+  struct Shared {
+    KeyValueTable table;
+    std::shared_ptr<SessionCount> sessions;
+    std::string token;  // empty: none is asked for
+    std::function<Nonce()> make_nonce;
+  };
+  // Counts itself in the sessions while it lives. `shared` must outlive it.
+  StoreSession(Tcp::socket socket, Shared& shared);
   ~StoreSession();
   StoreSession(const StoreSession&) = delete;
   StoreSession& operator=(const StoreSession&) = delete;
@@ -43,6 +52,9 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
 
  private:
   void read_hello();
+  void answer_hello(const protocol::Greeting& theirs);
+  void exchange_nonces();
+  void check_proof();
   // Reads the next request unless a read is pending or an answer is still to be written.
   void read_request();
   void read_body();
@@ -61,14 +73,18 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
   };
 
   Tcp::socket socket_;
+  Shared& shared_;
   KeyValueTable& table_;
   std::shared_ptr<SessionCount> sessions_;
   protocol::Hello hello_{};
+  Nonce client_nonce_{};
+  Nonce server_nonce_{};
+  Proof proof_{};
   std::array<char, protocol::kSizeBytes> size_{};
   std::string body_;
   std::deque<std::string> output_;  // the front is being written
   bool reading_ = false;
-  bool refused_ = false;  // another protocol version: close once it has been told ours
+  bool refused_ = false;  // another version, or only one has a token: close once it was told ours
   std::optional<Waiting> waiting_;
   std::map<std::string, std::string> wills_;
 };

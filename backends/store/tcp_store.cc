@@ -22,6 +22,7 @@ class TcpStore::Client {
  public:
   Client(Runtime& runtime, const TcpStoreOptions& options)
       : runtime_(runtime), options_(options), monitor_(runtime.make_monitor()) {
+    require_token(options_.token);
     idle_.push_back(connect_until(deadline_after(runtime_.now(), options_.connect_timeout)));
   }
 
@@ -102,7 +103,8 @@ class TcpStore::Client {
       try {
         endpoints_ = StoreConnection::resolve(options_);
         return std::make_unique<StoreConnection>(
-            options_, endpoints_, std::min<Duration>(deadline - runtime_.now(), kConnectNotice));
+            options_, endpoints_, make_nonce(runtime_),
+            std::min<Duration>(deadline - runtime_.now(), kConnectNotice));
       } catch (const StoreConnection::ConnectFailed& failure) {
         why = failure.why;
       }
@@ -131,7 +133,8 @@ class TcpStore::Client {
   // One more connection to a server that was there: no second try.
   ConnectionPtr connect_again(TimePoint end) {
     try {
-      return std::make_unique<StoreConnection>(options_, endpoints_, end - runtime_.now());
+      return std::make_unique<StoreConnection>(options_, endpoints_, make_nonce(runtime_),
+                                               end - runtime_.now());
     } catch (const StoreConnection::ConnectFailed& failure) {
       throw CommError(CommErrorKind::kPeerLost,
                       describe_store(options_) + ": cannot be reached any more (" + failure.why +

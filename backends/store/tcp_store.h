@@ -25,6 +25,7 @@ inline constexpr Duration kConnectNotice = std::chrono::seconds(10);
 struct TcpStoreOptions {
   std::string host;
   std::uint16_t port = 0;
+  std::string token;  // the server's; empty: it asks for none
   // The server may start later than its clients: connecting is tried again until this passes.
   Duration connect_timeout = std::chrono::minutes(5);
   // Told each kConnectNotice that connecting takes: one line, what fails and until when it is tried
@@ -38,7 +39,7 @@ class TcpStore : public Store {
  public:
   // Connects. `runtime` must outlive the store.
   // Throws CommError{kTimeout} when nobody could be reached in time, and ConfigError when who
-  // answers is no store of this version; both name host and port.
+  // answers is no store of this version, or has another token; both name host and port.
   TcpStore(Runtime& runtime, const TcpStoreOptions& options);
   // Says goodbye.
   ~TcpStore() override;

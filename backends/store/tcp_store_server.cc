@@ -59,9 +59,13 @@ class TcpStoreServer::Service {
  public:
   Service(Runtime& runtime, const TcpStoreServerOptions& options)
       : connections_max_(options.connections_max),
-        sessions_(std::make_shared<SessionCount>(runtime)),
+        shared_{{},
+                std::make_shared<SessionCount>(runtime),
+                options.token,
+                [&runtime] { return make_nonce(runtime); }},
         acceptor_(io_),
         pause_(io_) {
+    require_token(options.token);
     ErrorCode error;
     for (const Tcp::endpoint& endpoint : endpoints_of(io_, options)) {
       error = listen(acceptor_, endpoint, options.host.empty());
@@ -75,14 +79,14 @@ class TcpStoreServer::Service {
   std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
   void run() { io_.run(); }
   void stop() { io_.stop(); }
-  SessionCount& sessions() { return *sessions_; }
+  SessionCount& sessions() { return *shared_.sessions; }
 
  private:
   void accept() {
     acceptor_.async_accept([this](const ErrorCode& error, Tcp::socket socket) {
       if (error) return accept_later();
-      if (sessions_->now() < connections_max_) {
-        std::make_shared<StoreSession>(std::move(socket), table_, sessions_)->start();
+      if (shared_.sessions->now() < connections_max_) {
+        std::make_shared<StoreSession>(std::move(socket), shared_)->start();
       }
       accept();
     });
@@ -95,9 +99,8 @@ class TcpStoreServer::Service {
   }
 
   const int connections_max_;
-  KeyValueTable table_;
-  std::shared_ptr<SessionCount> sessions_;
-  // After the table: destroying the context destroys sessions, which cancel their waiters.
+  StoreSession::Shared shared_;
+  // After the table in there: destroying the context destroys sessions, which cancel their waiters.
   asio::io_context io_{1};
   Tcp::acceptor acceptor_;
   asio::steady_timer pause_;

@@ -81,10 +81,11 @@ RC_GTEST_PROP(StoreProtocol, AnyBytesAreDecodedOrRefused, (const std::string& by
 }
 
 TEST(StoreProtocol, ForeignHellosAreNone) {
-  EXPECT_EQ(parse_hello(make_hello()), kVersion);
-  EXPECT_EQ(parse_hello(make_hello(0x1234)), 0x1234);
+  for (const Greeting& greeting : {Greeting{}, Greeting{0x1234, false}, Greeting{5, true}}) {
+    EXPECT_EQ(parse_hello(make_hello(greeting)), greeting);
+  }
   for (std::size_t i : {0, 3, 6, 7}) {
-    Hello hello = make_hello();
+    Hello hello = make_hello({});
     hello[i] = '?';
     EXPECT_EQ(parse_hello(hello), std::nullopt) << "byte " << i;
   }

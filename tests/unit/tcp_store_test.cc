@@ -41,7 +41,7 @@ class Stranger {
   }
   void send(const std::string& bytes) { asio::write(socket_, asio::buffer(bytes)); }
   void send_hello(std::uint16_t version = protocol::kVersion) {
-    const protocol::Hello hello = protocol::make_hello(version);
+    const protocol::Hello hello = protocol::make_hello({version});
     send({hello.begin(), hello.end()});
   }
   protocol::Hello read_hello() {
@@ -72,7 +72,7 @@ class FakeServer {
     Tcp::socket client = accept();
     protocol::Hello hello{};
     asio::read(client, asio::buffer(hello));
-    asio::write(client, asio::buffer(protocol::make_hello()));
+    asio::write(client, asio::buffer(protocol::make_hello({})));
     return client;
   }
 
@@ -262,7 +262,7 @@ TEST_F(TcpStoreTest, AClientOfAnotherVersionIsToldOursAndClosed) {
   const TcpStoreServer server(runtime_, {.host = "127.0.0.1"});
   Stranger stranger(server.port());
   stranger.send_hello(protocol::kVersion + 1);
-  EXPECT_EQ(protocol::parse_hello(stranger.read_hello()), protocol::kVersion);
+  EXPECT_EQ(protocol::parse_hello(stranger.read_hello()), protocol::Greeting{});
   EXPECT_EQ(stranger.read_to_end(), "");
 }
 
@@ -270,7 +270,7 @@ TEST_F(TcpStoreTest, AServerOfAnotherVersionIsAConfigError) {
   FakeServer server;
   const std::unique_ptr<Task> answer = runtime_.spawn("server", [&] {
     Tcp::socket client = server.accept();
-    asio::write(client, asio::buffer(protocol::make_hello(9)));
+    asio::write(client, asio::buffer(protocol::make_hello({9})));
     char byte = 0;
     ErrorCode closed;
     while (!closed) asio::read(client, asio::buffer(&byte, 1), closed);
@@ -278,7 +278,7 @@ TEST_F(TcpStoreTest, AServerOfAnotherVersionIsAConfigError) {
   const std::string text = error_of<ConfigError>([&] { TcpStore(runtime_, to(server.port())); });
   answer->join();
   EXPECT_EQ(text, "store [tcp 127.0.0.1:" + std::to_string(server.port()) +
-                      "]: the server speaks version 9 of the protocol, this program version 3; use "
+                      "]: the server speaks version 9 of the protocol, this program version 4; use "
                       "the same ddproof everywhere");
 }
 
@@ -408,7 +408,7 @@ TEST_F(TcpStoreTest, AConnectionLooksNoNameUp) {
   TcpStoreOptions options = to(server.port());
   const auto endpoints = StoreConnection::resolve(options);
   options.host = "no-such-host.invalid";
-  StoreConnection connection(options, endpoints, seconds(20));
+  StoreConnection connection(options, endpoints, Nonce{}, seconds(20));
   connection.send({.operation = protocol::Operation::kNumKeys}, seconds(20), "num_keys");
   EXPECT_TRUE(connection.receive(seconds(20), "num_keys"));
 }
