@@ -48,6 +48,9 @@ class Store {
   // is missing. Returns the value afterwards; empty string when the key is still missing.
   virtual std::string compare_set(const std::string& key, const std::string& expected,
                                   const std::string& desired) = 0;
+  // Adds `bytes` at the end of the value (missing counts as empty). Throws ConfigError when it
+  // would be larger than a value may be; it then stays as it was.
+  virtual void append(const std::string& key, const std::string& bytes) = 0;
   // Returns when all keys exist.
   virtual void wait(const std::vector<std::string>& keys, Duration timeout) = 0;
   // Begins to watch for the first of `keys`; see KeyWatch. Must not outlive the store.

@@ -98,6 +98,10 @@ std::int64_t KeyValueTable::add(const std::string& key, std::int64_t delta) {
   return sum;
 }
 
+void KeyValueTable::append(const std::string& key, const std::string& bytes) {
+  set(key, try_get(key).value_or("") + bytes);
+}
+
 std::string KeyValueTable::compare_set(const std::string& key, const std::string& expected,
                                        const std::string& desired) {
   const std::optional<std::string> value = try_get(key);

@@ -41,6 +41,8 @@ class KeyValueTable {
   std::vector<std::optional<std::string>> multi_get(const std::vector<std::string>& keys) const;
   // As Store::add; throws ConfigError.
   std::int64_t add(const std::string& key, std::int64_t delta);
+  // As Store::append; throws ConfigError.
+  void append(const std::string& key, const std::string& bytes);
   // As Store::compare_set.
   std::string compare_set(const std::string& key, const std::string& expected,
                           const std::string& desired);

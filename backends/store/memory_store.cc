@@ -114,6 +114,11 @@ std::int64_t MemoryStore::add(const std::string& key, std::int64_t delta) {
   return server_->table_.add(key, delta);
 }
 
+void MemoryStore::append(const std::string& key, const std::string& bytes) {
+  MonitorLock lock(*server_->lock_);
+  server_->table_.append(key, bytes);
+}
+
 std::string MemoryStore::compare_set(const std::string& key, const std::string& expected,
                                      const std::string& desired) {
   require_key(key);

@@ -38,6 +38,7 @@ class MemoryStore : public Store {
   std::optional<std::string> try_get(const std::string& key) override;
   std::vector<std::optional<std::string>> multi_get(const std::vector<std::string>& keys) override;
   std::int64_t add(const std::string& key, std::int64_t delta) override;
+  void append(const std::string& key, const std::string& bytes) override;
   std::string compare_set(const std::string& key, const std::string& expected,
                           const std::string& desired) override;
   void wait(const std::vector<std::string>& keys, Duration timeout) override;

@@ -52,6 +52,7 @@ enum class Operation : std::uint8_t {
   kSetLastWill,
   kMultiGet,
   kWaitAny,
+  kAppend,
   kCancel,
   kGoodbye,
 };
@@ -59,7 +60,7 @@ enum class Operation : std::uint8_t {
 struct Request {
   Operation operation = Operation::kGoodbye;
   std::vector<std::string> keys;
-  std::string value;     // set, compare_set (desired), set_last_will
+  std::string value;     // set, append, compare_set (desired), set_last_will
   std::string expected;  // compare_set
   std::int64_t delta = 0;
 };

@@ -161,6 +161,7 @@ Response StoreSession::execute(const Request& request) {
     case Operation::kAdd: return {.number = table_.add(key, request.delta)};
     case Operation::kCompareSet:
       return {.value = table_.compare_set(key, request.expected, request.value)};
+    case Operation::kAppend: table_.append(key, request.value); return {};
     case Operation::kCheck: return {.number = table_.check(request.keys) ? 1 : 0};
     case Operation::kRemove: return {.number = table_.remove(key) ? 1 : 0};
     case Operation::kSetLastWill:

@@ -277,6 +277,13 @@ std::int64_t TcpStore::add(const std::string& key, std::int64_t delta) {
   return client_->call(request, "add", deadline_).number;
 }
 
+void TcpStore::append(const std::string& key, const std::string& bytes) {
+  require_key(key);
+  require_value(key, bytes);
+  client_->call({.operation = Operation::kAppend, .keys = {key}, .value = bytes}, "append",
+                deadline_);
+}
+
 std::string TcpStore::compare_set(const std::string& key, const std::string& expected,
                                   const std::string& desired) {
   require_key(key);

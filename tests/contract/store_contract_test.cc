@@ -10,8 +10,10 @@
 
 #include "backends/api/error.h"
 #include "backends/local/os_runtime.h"
+#include "backends/registry/registry.h"
 #include "backends/store/key_value_table.h"
 #include "backends/store/memory_store.h"
+#include "backends/store/prefix_store.h"
 #include "backends/store/tcp_store.h"
 #include "backends/store/tcp_store_server.h"
 
@@ -58,18 +60,14 @@ class TcpFixture : public Fixture {
   TcpStoreServer server_;
 };
 
-template <class SomeFixture>
-std::unique_ptr<Fixture> make_fixture(Runtime& runtime) {
-  return std::make_unique<SomeFixture>(runtime);
-}
+// One store, and a client of it.
+class StoreTest {
+ public:
+  StoreTest(Runtime& runtime, std::unique_ptr<Fixture> fixture)
+      : runtime_(runtime), fixture_(std::move(fixture)) {}
+  virtual ~StoreTest() = default;
+  virtual void run() = 0;
 
-struct Kind {
-  const char* name;
-  std::unique_ptr<Fixture> (*make)(Runtime&);
-};
-void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
-
-class StoreContract : public testing::TestWithParam<Kind> {
  protected:
   // The text of the error that `call` throws; empty when it throws none of that type.
   template <class Error>
@@ -82,12 +80,53 @@ class StoreContract : public testing::TestWithParam<Kind> {
     return "";
   }
 
-  OsRuntime runtime_;
-  std::unique_ptr<Fixture> fixture_ = GetParam().make(runtime_);
+  Runtime& runtime_;
+  std::unique_ptr<Fixture> fixture_;
   std::unique_ptr<Store> store_ = fixture_->connect();
 };
 
-TEST_P(StoreContract, GetReturnsWhatAnotherClientSet) {
+using MakeTest =
+    std::function<std::unique_ptr<StoreTest>(Runtime& runtime, std::unique_ptr<Fixture> fixture)>;
+
+template <class SomeFixture>
+void run_here(const MakeTest& make) {
+  OsRuntime runtime;
+  make(runtime, std::make_unique<SomeFixture>(runtime))->run();
+}
+
+// As tasks of a simulated rank.
+void run_simulated(const MakeTest& make) {
+  for (const BackendInfo& backend : list_backends()) {
+    if (backend.name == "sim" && !backend.available) GTEST_SKIP() << backend.why_not;
+  }
+  make_backend("sim")->run_world({}, [&make](RankContext& rank) {
+    make(rank.runtime, std::make_unique<MemoryFixture>(rank.runtime))->run();
+  });
+}
+
+struct Kind {
+  const char* name;
+  void (*run)(const MakeTest&);
+};
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+
+class StoreContract : public testing::TestWithParam<Kind> {};
+
+// The body that follows is run for every kind of store.
+#define STORE_TEST(Name)                                                    \
+  class Name final : public StoreTest {                                     \
+   public:                                                                  \
+    using StoreTest::StoreTest;                                             \
+    void run() override;                                                    \
+  };                                                                        \
+  TEST_P(StoreContract, Name) {                                             \
+    GetParam().run([](Runtime& runtime, std::unique_ptr<Fixture> fixture) { \
+      return std::make_unique<Name>(runtime, std::move(fixture));           \
+    });                                                                     \
+  }                                                                         \
+  void Name::run()
+
+STORE_TEST(GetReturnsWhatAnotherClientSet) {
   const std::unique_ptr<Store> other = fixture_->connect();
   other->set("key", "value");
   EXPECT_EQ(store_->get("key", seconds(5)), "value");
@@ -95,7 +134,7 @@ TEST_P(StoreContract, GetReturnsWhatAnotherClientSet) {
   EXPECT_EQ(store_->get("key", seconds(5)), "second");
 }
 
-TEST_P(StoreContract, ValuesAreBytes) {
+STORE_TEST(ValuesAreBytes) {
   std::string bytes(3, '\0');
   bytes += "\xff\n\r ";
   store_->set("bytes", bytes);
@@ -104,11 +143,9 @@ TEST_P(StoreContract, ValuesAreBytes) {
   EXPECT_EQ(store_->try_get("empty"), "");
 }
 
-TEST_P(StoreContract, TryGetOfAMissingKeyIsEmpty) {
-  EXPECT_EQ(store_->try_get("missing"), std::nullopt);
-}
+STORE_TEST(TryGetOfAMissingKeyIsEmpty) { EXPECT_EQ(store_->try_get("missing"), std::nullopt); }
 
-TEST_P(StoreContract, GetWaitsForTheKey) {
+STORE_TEST(GetWaitsForTheKey) {
   const std::unique_ptr<Store> waiting = fixture_->connect();
   std::string got;
   const std::unique_ptr<Task> reader = runtime_.spawn("reader", [&] {
@@ -121,7 +158,7 @@ TEST_P(StoreContract, GetWaitsForTheKey) {
   EXPECT_EQ(got, "now");
 }
 
-TEST_P(StoreContract, OneClientSetsWhileAnotherTaskOfItWaits) {
+STORE_TEST(OneClientSetsWhileAnotherTaskOfItWaits) {
   std::string got;
   const std::unique_ptr<Task> reader =
       runtime_.spawn("reader", [&] { got = store_->get("late", seconds(30)); });
@@ -130,7 +167,7 @@ TEST_P(StoreContract, OneClientSetsWhileAnotherTaskOfItWaits) {
   EXPECT_EQ(got, "now");
 }
 
-TEST_P(StoreContract, AWaitThatPassesItsTimeoutNamesTheKey) {
+STORE_TEST(AWaitThatPassesItsTimeoutNamesTheKey) {
   store_->set("first", "");
   const std::string get =
       error_of<CommError>([&] { store_->get("first of all", milliseconds(20)); });
@@ -146,7 +183,7 @@ TEST_P(StoreContract, AWaitThatPassesItsTimeoutNamesTheKey) {
   EXPECT_EQ(store_->try_get("first"), "");
 }
 
-TEST_P(StoreContract, WaitReturnsWhenAllKeysExistAtOnce) {
+STORE_TEST(WaitReturnsWhenAllKeysExistAtOnce) {
   const std::unique_ptr<Store> waiting = fixture_->connect();
   bool all_there = false;
   const std::unique_ptr<Task> waiter = runtime_.spawn("waiter", [&] {
@@ -158,7 +195,7 @@ TEST_P(StoreContract, WaitReturnsWhenAllKeysExistAtOnce) {
   EXPECT_TRUE(all_there);
 }
 
-TEST_P(StoreContract, AWatchFindsTheFirstOfItsKeys) {
+STORE_TEST(AWatchFindsTheFirstOfItsKeys) {
   using Outcome = KeyWatch::Outcome;
   const std::unique_ptr<KeyWatch> watch = store_->watch({"a", "b", "b"});
   EXPECT_EQ(watch->wait(milliseconds(1)), Outcome::kTimeout);
@@ -173,7 +210,7 @@ TEST_P(StoreContract, AWatchFindsTheFirstOfItsKeys) {
   store_->set("a", "");  // nobody waits for it any more
 }
 
-TEST_P(StoreContract, AWatchIsEndedByAnotherTaskOrBeforeItWaits) {
+STORE_TEST(AWatchIsEndedByAnotherTaskOrBeforeItWaits) {
   using Outcome = KeyWatch::Outcome;
   const std::unique_ptr<KeyWatch> watch = store_->watch({"never"});
   Outcome outcome = Outcome::kFound;
@@ -188,7 +225,7 @@ TEST_P(StoreContract, AWatchIsEndedByAnotherTaskOrBeforeItWaits) {
   store_->set("never", "");
 }
 
-TEST_P(StoreContract, AWatchThatFoundItsKeyMayStillBeEnded) {
+STORE_TEST(AWatchThatFoundItsKeyMayStillBeEnded) {
   using Outcome = KeyWatch::Outcome;
   store_->set("there", "");
   std::unique_ptr<KeyWatch> watch = store_->watch({"there"});
@@ -201,7 +238,7 @@ TEST_P(StoreContract, AWatchThatFoundItsKeyMayStillBeEnded) {
   EXPECT_EQ(store_->try_get("key"), "value");
 }
 
-TEST_P(StoreContract, ALastWillEndsAWatch) {
+STORE_TEST(ALastWillEndsAWatch) {
   std::unique_ptr<Store> client = fixture_->connect();
   client->set_last_will("lost", "");
   const std::unique_ptr<KeyWatch> watch = store_->watch({"other", "lost"});
@@ -209,7 +246,7 @@ TEST_P(StoreContract, ALastWillEndsAWatch) {
   EXPECT_EQ(watch->wait(kForever), KeyWatch::Outcome::kFound);
 }
 
-TEST_P(StoreContract, MultiGetReturnsEachValueOrNoneInOrder) {
+STORE_TEST(MultiGetReturnsEachValueOrNoneInOrder) {
   store_->set("a", "1");
   store_->set("empty", "");
   const std::vector<std::optional<std::string>> expected = {"", std::nullopt, "1", "1"};
@@ -218,7 +255,7 @@ TEST_P(StoreContract, MultiGetReturnsEachValueOrNoneInOrder) {
             "store: a call names 0 keys, allowed are 1 to 65536");
 }
 
-TEST_P(StoreContract, MultiGetReturnsNoMoreThanOneValueMayHave) {
+STORE_TEST(MultiGetReturnsNoMoreThanOneValueMayHave) {
   store_->set("half", std::string(kValueBytesMax / 2, 'v'));
   EXPECT_EQ(store_->multi_get({"half", "half"})[1]->size(), kValueBytesMax / 2);
   store_->set("one", "1");
@@ -229,21 +266,21 @@ TEST_P(StoreContract, MultiGetReturnsNoMoreThanOneValueMayHave) {
             "for fewer keys at once");
 }
 
-TEST_P(StoreContract, CallsThatMayNotTakeLongSeeTheSameStore) {
+STORE_TEST(CallsThatMayNotTakeLongSeeTheSameStore) {
   const std::unique_ptr<Store> hurried = store_->answering_by(runtime_.now() + seconds(30));
   hurried->set("key", "value");
   EXPECT_EQ(store_->try_get("key"), "value");
   EXPECT_EQ(hurried->get("key", seconds(30)), "value");
 }
 
-TEST_P(StoreContract, AddCountsFromNothingAndReturnsTheSum) {
+STORE_TEST(AddCountsFromNothingAndReturnsTheSum) {
   EXPECT_EQ(store_->add("count", 5), 5);
   EXPECT_EQ(store_->add("count", -7), -2);
   EXPECT_EQ(store_->add("count", 0), -2);
   EXPECT_EQ(store_->try_get("count"), "-2");
 }
 
-TEST_P(StoreContract, AddOfManyClientsLosesNothing) {
+STORE_TEST(AddOfManyClientsLosesNothing) {
   std::vector<std::unique_ptr<Store>> clients;
   std::vector<std::unique_ptr<Task>> tasks;
   for (int i = 0; i < 4; ++i) {
@@ -256,7 +293,7 @@ TEST_P(StoreContract, AddOfManyClientsLosesNothing) {
   EXPECT_EQ(store_->try_get("count"), "400");
 }
 
-TEST_P(StoreContract, AddRefusesWhatIsNotANumber) {
+STORE_TEST(AddRefusesWhatIsNotANumber) {
   for (const char* value : {"abc", "", "1.0", "1 ", "+1", "9223372036854775808"}) {
     store_->set("key", value);
     EXPECT_EQ(error_of<ConfigError>([&] { store_->add("key", 1); }),
@@ -266,7 +303,7 @@ TEST_P(StoreContract, AddRefusesWhatIsNotANumber) {
   }
 }
 
-TEST_P(StoreContract, AddRefusesASumBeyondSixtyFourBits) {
+STORE_TEST(AddRefusesASumBeyondSixtyFourBits) {
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
   store_->add("top", kMax);
@@ -279,7 +316,59 @@ TEST_P(StoreContract, AddRefusesASumBeyondSixtyFourBits) {
   EXPECT_EQ(store_->add("bottom", kMax), -1);
 }
 
-TEST_P(StoreContract, CompareSetChangesOnlyWhatWasExpected) {
+STORE_TEST(AppendAddsAtTheEnd) {
+  store_->append("log", "one");
+  fixture_->connect()->append("log", std::string(" \0 two", 6));
+  EXPECT_EQ(store_->try_get("log"), std::string("one \0 two", 9));
+  store_->append("log", "");
+  EXPECT_EQ(store_->try_get("log")->size(), 9u);
+  store_->append("empty", "");
+  EXPECT_EQ(store_->try_get("empty"), "");
+  store_->set("large", std::string(kValueBytesMax, 'v'));
+  EXPECT_EQ(error_of<ConfigError>([&] { store_->append("large", "v"); }),
+            "store: the value for key \"large\" has 16777217 bytes, allowed are 0 to 16777216");
+  EXPECT_EQ(store_->try_get("large")->size(), kValueBytesMax);
+}
+
+STORE_TEST(AppendWakesWhoWaits) {
+  const auto watch = store_->watch({"log"});
+  fixture_->connect()->append("log", "one");
+  EXPECT_EQ(watch->wait(seconds(30)), KeyWatch::Outcome::kFound);
+}
+
+STORE_TEST(APartHasKeysOfItsOwn) {
+  PrefixStore a(*store_, "a"), b(*store_, "b");
+  a.set("key", "1");
+  b.set("key", "2");
+  EXPECT_EQ(a.get("key", seconds(5)), "1");
+  EXPECT_EQ(store_->try_get("b/key"), "2");
+  EXPECT_EQ(a.add("count", 3), 3);
+  a.append("log", "x");
+  EXPECT_EQ(a.compare_set("flag", "", "up"), "up");
+  EXPECT_EQ(a.multi_get({"count", "log", "flag", "none"}),
+            (std::vector<std::optional<std::string>>{"3", "x", "up", std::nullopt}));
+  EXPECT_TRUE(a.check({"count", "log"}));
+  EXPECT_FALSE(b.check({"count"}));
+  EXPECT_FALSE(b.remove("count"));
+  EXPECT_TRUE(a.remove("count"));
+  a.wait({"key", "log"}, seconds(5));
+  const auto watch = b.watch({"count"});
+  a.set("count", "");
+  EXPECT_EQ(watch->wait(milliseconds(1)), KeyWatch::Outcome::kTimeout);
+  const auto hurried = b.answering_by(runtime_.now() + seconds(30));
+  hurried->set("count", "");
+  EXPECT_EQ(watch->wait(seconds(30)), KeyWatch::Outcome::kFound);
+  EXPECT_EQ(PrefixStore(a, "inner").num_keys(), store_->num_keys());
+
+  std::unique_ptr<Store> dying = fixture_->connect();
+  PrefixStore(*dying, "a").set_last_will("lost", "it died");
+  fixture_->kill(std::move(dying));
+  EXPECT_EQ(a.get("lost", seconds(30)), "it died");
+  const std::string late = error_of<CommError>([&] { b.get("lost", milliseconds(1)); });
+  EXPECT_NE(late.find("key \"b/lost\" was not set"), std::string::npos) << late;
+}
+
+STORE_TEST(CompareSetChangesOnlyWhatWasExpected) {
   EXPECT_EQ(store_->compare_set("key", "expected", "new"), "") << "missing, so it is not expected";
   EXPECT_EQ(store_->try_get("key"), std::nullopt);
   EXPECT_EQ(store_->compare_set("key", "", "first"), "first");
@@ -289,7 +378,7 @@ TEST_P(StoreContract, CompareSetChangesOnlyWhatWasExpected) {
   EXPECT_EQ(store_->try_get("key"), "second");
 }
 
-TEST_P(StoreContract, CompareSetWakesWhoWaits) {
+STORE_TEST(CompareSetWakesWhoWaits) {
   std::string got;
   const std::unique_ptr<Task> reader =
       runtime_.spawn("reader", [&] { got = store_->get("key", seconds(30)); });
@@ -298,7 +387,7 @@ TEST_P(StoreContract, CompareSetWakesWhoWaits) {
   EXPECT_EQ(got, "value");
 }
 
-TEST_P(StoreContract, CheckAndRemoveAndNumKeysAgree) {
+STORE_TEST(CheckAndRemoveAndNumKeysAgree) {
   EXPECT_EQ(store_->num_keys(), 0);
   store_->set("a", "1");
   store_->add("b", 1);
@@ -311,7 +400,7 @@ TEST_P(StoreContract, CheckAndRemoveAndNumKeysAgree) {
   EXPECT_EQ(store_->num_keys(), 1);
 }
 
-TEST_P(StoreContract, KeysAndValuesHaveLimits) {
+STORE_TEST(KeysAndValuesHaveLimits) {
   const std::string longest(kKeyBytesMax, 'k');
   store_->set(longest, std::string(kValueBytesMax, 'v'));
   EXPECT_EQ(store_->try_get(longest)->size(), kValueBytesMax);
@@ -326,7 +415,7 @@ TEST_P(StoreContract, KeysAndValuesHaveLimits) {
   EXPECT_EQ(store_->num_keys(), 1);
 }
 
-TEST_P(StoreContract, ADeadClientsLastWillIsCarriedOut) {
+STORE_TEST(ADeadClientsLastWillIsCarriedOut) {
   std::unique_ptr<Store> client = fixture_->connect();
   client->set_last_will("gone", "first");
   client->set_last_will("lost", "rank 3");
@@ -335,7 +424,7 @@ TEST_P(StoreContract, ADeadClientsLastWillIsCarriedOut) {
   EXPECT_EQ(store_->get("gone", seconds(30)), "first") << "one per key";
 }
 
-TEST_P(StoreContract, ASecondLastWillForAKeyReplacesTheFirst) {
+STORE_TEST(ASecondLastWillForAKeyReplacesTheFirst) {
   std::unique_ptr<Store> client = fixture_->connect();
   client->set_last_will("lost", "first");
   client->answering_by(runtime_.now() + seconds(30))->set_last_will("lost", "second");
@@ -343,7 +432,7 @@ TEST_P(StoreContract, ASecondLastWillForAKeyReplacesTheFirst) {
   EXPECT_EQ(store_->get("lost", seconds(30)), "second");
 }
 
-TEST_P(StoreContract, AGoodbyeCancelsTheLastWill) {
+STORE_TEST(AGoodbyeCancelsTheLastWill) {
   std::unique_ptr<Store> client = fixture_->connect();
   client->set_last_will("lost", "rank 3");
   client->set("before", "");
@@ -356,8 +445,9 @@ TEST_P(StoreContract, AGoodbyeCancelsTheLastWill) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllStores, StoreContract,
-                         testing::Values(Kind{"memory", make_fixture<MemoryFixture>},
-                                         Kind{"tcp", make_fixture<TcpFixture>}),
+                         testing::Values(Kind{"memory", run_here<MemoryFixture>},
+                                         Kind{"simulated", run_simulated},
+                                         Kind{"tcp", run_here<TcpFixture>}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -28,6 +28,9 @@ class ForwardingStore : public Store {
   std::int64_t add(const std::string& key, std::int64_t delta) override {
     return inner_.add(key, delta);
   }
+  void append(const std::string& key, const std::string& bytes) override {
+    inner_.append(key, bytes);
+  }
   std::string compare_set(const std::string& key, const std::string& expected,
                           const std::string& desired) override {
     return inner_.compare_set(key, expected, desired);

@@ -32,6 +32,9 @@ class HookedStore : public Store {
   std::int64_t add(const std::string& key, std::int64_t delta) override {
     return hooked().add(key, delta);
   }
+  void append(const std::string& key, const std::string& bytes) override {
+    hooked().append(key, bytes);
+  }
   std::string compare_set(const std::string& key, const std::string& expected,
                           const std::string& desired) override {
     return hooked().compare_set(key, expected, desired);
