@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "backends/api/error.h"
+#include "backends/store/token.h"
 #include "reference/launch/starter.h"
 
 namespace ddproof {
@@ -196,6 +197,17 @@ std::string require_host(const std::string& setting, const std::string& value) {
   throw ConfigError(setting + " " + describe(value) + "; allowed: " + kHostAllowed);
 }
 
+std::string read_store_token(const Environment& environment) {
+  const Value token = environment.get("DDPROOF_STORE_TOKEN");
+  if (!token) return "";
+  if (token->empty() || token->size() > kTokenBytesMax) {
+    throw ConfigError("environment variable DDPROOF_STORE_TOKEN has " +
+                      std::to_string(token->size()) + " bytes; allowed: 1 to " +
+                      std::to_string(kTokenBytesMax) + ", or not to set it");
+  }
+  return *token;
+}
+
 LaunchEnvironment read_launch_environment(const Environment& environment) {
   LaunchEnvironment launch;
   const std::optional<Starter> starter = find_starter(environment);
@@ -216,6 +228,7 @@ LaunchEnvironment read_launch_environment(const Environment& environment) {
   const bool ours = environment.get("DDPROOF_RUN_ID").has_value();
   launch.launcher_hosts_store = agent_store && ours;
   if (agent_store && !ours) launch.master_port = port_beside(launch.master_port);
+  launch.store_token = read_store_token(environment);
   return launch;
 }
 

@@ -17,6 +17,8 @@
 //   TORCHELASTIC_USE_AGENT_STORE  optional; True: the launcher hosts a store at MASTER_PORT: ours
 //                     where DDPROOF_RUN_ID is set, else PyTorch's, which only PyTorch can use; rank
 //                     0 hosts ours beside it then, at the next port (before it, after 65535)
+//   DDPROOF_STORE_TOKEN  optional, the job's secret: whoever has another one, or none, can neither
+//                     join nor read at its store (backends/store/token.h)
 //
 // Numbers are ASCII digits, leading zeros allowed, with a sign only in -1. A variable that is set
 // but empty is an error.
@@ -42,6 +44,7 @@ struct LaunchEnvironment {
   std::uint16_t master_port = 0;      // of our store
   bool launcher_hosts_store = false;  // ours: no rank does
   std::string source;                 // who said so: the name of a Starter, or "nobody"
+  std::string store_token;            // empty: none
   std::string remark;  // what to tell who expected ranks where there are none; may be empty
 
   friend bool operator==(const LaunchEnvironment&, const LaunchEnvironment&) = default;
@@ -49,6 +52,10 @@ struct LaunchEnvironment {
 
 // Throws ConfigError naming the variable, its value and what is allowed.
 LaunchEnvironment read_launch_environment(const Environment& environment);
+
+// DDPROOF_STORE_TOKEN; empty when it is not set. Throws ConfigError when it is empty, or longer
+// than a token may be; it does not say the token.
+std::string read_store_token(const Environment& environment);
 
 // "[::1]" becomes "::1". Throws ConfigError naming `setting` when it is no host name or address.
 std::string require_host(const std::string& setting, const std::string& value);

@@ -73,6 +73,7 @@ std::optional<int> Launch::run_attempt(int restarts) {
   const TcpStoreServer store(
       runtime_, {.host = options_.master_addr,
                  .port = static_cast<std::uint16_t>(options_.master_port),
+                 .token = read_store_token(runtime_.environment()),
                  .port_holder = [&](std::uint16_t port) { return processes_.listener_of(port); }});
   if (restarts == 0) choose_names(store.port());
   WorkerGroup group(runtime_, processes_, options_.grace);

@@ -25,13 +25,15 @@ Rendezvous::Rendezvous(Runtime& runtime, const LaunchEnvironment& environment, D
     // so listen everywhere then.
     const bool one_node = environment.local_world_size == environment.world_size;
     server_ = std::make_unique<TcpStoreServer>(
-        runtime,
-        TcpStoreServerOptions{.host = one_node ? environment.master_addr : "", .port = port});
+        runtime, TcpStoreServerOptions{.host = one_node ? environment.master_addr : "",
+                                       .port = port,
+                                       .token = environment.store_token});
     port = server_->port();
   }
   store_ =
       std::make_unique<TcpStore>(runtime, TcpStoreOptions{.host = environment.master_addr,
                                                           .port = port,
+                                                          .token = environment.store_token,
                                                           .connect_timeout = timeout,
                                                           .on_connect_delay = std::move(on_delay)});
   claim_rank(environment);

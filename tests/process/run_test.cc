@@ -63,6 +63,22 @@ TEST(Run, RanksMeetAtTheLaunchersStore) {
   }
 }
 
+// The launcher's store asks for it, and its workers inherit it; so does a store that rank 0 hosts.
+TEST(Run, AJobMayHaveAToken) {
+  const LaunchedOptions options{.environment = {"DDPROOF_STORE_TOKEN=secret"}};
+  Launched run(run_command_line({"--standalone", "--nproc-per-node", "2", DDPROOF_RANK_PROGRAM}),
+               options);
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_EQ(lines_of(run.out()).size(), 2u) << run.out();
+  Launched other(run_script({"--nproc-per-node", "2"},
+                            "DDPROOF_STORE_TOKEN=other exec '" DDPROOF_RANK_PROGRAM "'"),
+                 options);
+  EXPECT_NE(other.wait(), 0);
+  EXPECT_NE(other.err().find("the server has another token than this program"), std::string::npos)
+      << other.err();
+  EXPECT_EQ(other.err().find("secret"), std::string::npos) << other.err();
+}
+
 TEST(Run, RankZeroHostsTheStoreWhenNoLauncherDoes) {
   std::string port;
   {

@@ -81,6 +81,16 @@ TEST(LaunchEnvironment, OurStoreIsBesideTorchruns) {
   EXPECT_EQ(port("65535"), 65534);
 }
 
+TEST(LaunchEnvironment, TheTokenIsTakenAndNeverTold) {
+  EXPECT_EQ(read({}).store_token, "");
+  EXPECT_EQ(read({{"DDPROOF_STORE_TOKEN", "secret"}}).store_token, "secret");
+  const std::string allowed = " bytes; allowed: 1 to 4096, or not to set it";
+  EXPECT_EQ(refusal({{"DDPROOF_STORE_TOKEN", ""}}),
+            "environment variable DDPROOF_STORE_TOKEN has 0" + allowed);
+  EXPECT_EQ(refusal({{"DDPROOF_STORE_TOKEN", std::string(4097, 't')}}),
+            "environment variable DDPROOF_STORE_TOKEN has 4097" + allowed);
+}
+
 TEST(LaunchEnvironment, SaysWhichStarterSetIt) {
   EXPECT_EQ(read({{"DDPROOF_RUN_ID", "1"}}).source, "ddproof run");
   EXPECT_EQ(read({{"TORCHELASTIC_RUN_ID", std::nullopt}}).source, "environment variables");

@@ -7,6 +7,7 @@
 
 #include "backends/api/error.h"
 #include "backends/local/os_runtime.h"
+#include "tests/support/refusal.h"
 
 namespace ddproof {
 namespace {
@@ -20,7 +21,8 @@ class RendezvousClaim : public ::testing::Test {
             .local_rank = local_rank,
             .master_addr = "127.0.0.1",
             .master_port = server_.port(),
-            .launcher_hosts_store = true};
+            .launcher_hosts_store = true,
+            .store_token = "of the job"};
   }
 
   std::string refusal(int rank, int local_rank) {
@@ -34,7 +36,7 @@ class RendezvousClaim : public ::testing::Test {
 
   OsRuntime first_;
   OsRuntime second_;
-  TcpStoreServer server_{first_, {.host = "127.0.0.1"}};
+  TcpStoreServer server_{first_, {.host = "127.0.0.1", .token = "of the job"}};
 };
 
 TEST_F(RendezvousClaim, ASecondProcessWithARankIsRefused) {
@@ -60,10 +62,20 @@ TEST_F(RendezvousClaim, TheClaimOutlivesTheRefusedProcess) {
   EXPECT_NE(refusal(3, 0), "");
 }
 
+TEST_F(RendezvousClaim, WhoHasAnotherTokenCannotJoin) {
+  LaunchEnvironment stranger = environment(3, 1);
+  stranger.store_token = "of another job";
+  EXPECT_EQ(
+      refusal_of([&] { Rendezvous(second_, stranger, std::chrono::hours(1)); }),
+      "store [tcp 127.0.0.1:" + std::to_string(server_.port()) +
+          "]: the server has another token than this program; give all processes of a job the "
+          "same one");
+}
+
 // What a restarted rank finds: its earlier process has died a moment ago, and the store learns it
 // only now.
 TEST_F(RendezvousClaim, ARankIsFreeAgainOnceTheStoreKnowsThatItsProcessDied) {
-  TcpStore dying(first_, {.host = "127.0.0.1", .port = server_.port()});
+  TcpStore dying(first_, {.host = "127.0.0.1", .port = server_.port(), .token = "of the job"});
   dying.set("ranks/3/1", "77 1");
   const auto notice = first_.spawn("notice", [&] { dying.set("ranks/3/left/77", "it died"); });
   EXPECT_EQ(refusal(3, 0), "");
