@@ -22,4 +22,8 @@ nlohmann::json answer_buckets(const nlohmann::json& question);
 // "values"}.
 nlohmann::json answer_data_parallel(const nlohmann::json& script);
 
+// {"calls": [["set", "key", "value"], ...]} to what a new store answers to each, "timeout", or
+// "refused".
+nlohmann::json answer_store(const nlohmann::json& question);
+
 }  // namespace ddproof::peer

@@ -17,7 +17,8 @@ int answer_all() {
   const std::map<std::string, Answer> calls{{"buckets", answer_buckets},
                                             {"data_parallel", answer_data_parallel},
                                             {"randperm", answer_randperm},
-                                            {"sampler", answer_sampler}};
+                                            {"sampler", answer_sampler},
+                                            {"store", answer_store}};
   std::string line;
   while (std::getline(std::cin, line)) {
     try {
