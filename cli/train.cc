@@ -73,7 +73,8 @@ void declare_run_flags(Arguments& arguments, TrainCommand& command) {
   arguments.number("--epochs", train.epochs, 1, kMany, "passes over the training set");
   arguments.number("--start-epoch", train.start_epoch, 0, kMany,
                    "number of the first pass, when no checkpoint says it");
-  arguments.number("-j,--workers", train.prefetch, 0, 1024, "batches read ahead");
+  arguments.number("-j,--workers", train.workers, 0, 1024,
+                   "tasks that read two batches ahead each; 0 reads a batch when it is needed");
   arguments.number("--local-rank", command.local_rank, -1, kWorldSizeMax,
                    "as old launchers pass it; LOCAL_RANK must say the same");
   arguments.number("-b,--batch-size", train.batch_size, 1, kMany, "samples per rank and step");

@@ -11,7 +11,7 @@ namespace ddproof {
 
 // Changes the values of sample `index` in place. Must depend on nothing but its arguments and what
 // it was made with: the same sample gets the same bits on every rank, in every order, after a
-// resume. Called from the loader's task.
+// resume. Called from the loader's workers, several at once.
 using SampleTransform = std::function<void(std::int64_t index, std::span<float> values)>;
 
 // The usual one for small images: the image is framed by `padding` zeros on each side, a piece of

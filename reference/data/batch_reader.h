@@ -1,14 +1,15 @@
 // Reads samples in batches, ahead of the consumer, into host memory: a data set's samples by a list
 // of indices, or a stream as it comes.
 //
-// The order and the bits are those of reading without prefetch: one task reads the batches one
-// after another into a bounded queue. An exception in it reaches the consumer after the batches
+// The order and the bits are those of reading without workers: each of them, a task of its own,
+// takes the next batch that nobody has begun, and batches are handed out by their number. No more
+// are held than `workers` times `prefetch`. An exception reaches the consumer after the batches
 // before it. Threads: next() from one task at a time.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -26,8 +27,10 @@ struct DataLoaderOptions {
   // Leaves out a last batch that is not full. Acts on this rank's samples: after the split.
   bool drop_last = false;
   SampleTransform transform;  // empty: samples stay as the data set has them
-  // Batches read ahead, in a task of their own; 0 reads each when it is asked for.
-  int prefetch = 2;
+  // Tasks that read ahead, each a batch; 0 reads a batch when it is asked for. A stream has a front
+  // that only one can read.
+  int workers = 1;
+  int prefetch = 2;  // batches read ahead for each of them; 0: as no workers
 };
 
 struct HostBatch {
@@ -39,14 +42,15 @@ struct HostBatch {
 class BatchReader {
  public:
   // Requires: `runtime` and `dataset` outlive the reader.
-  // Throws ConfigError when batch_size < 1, prefetch < 0, there would be no batch at all, or an
-  // index is not in the data set.
+  // Throws ConfigError when batch_size < 1, workers or prefetch < 0, there would be no batch at
+  // all, or an index is not in the data set; what Runtime::spawn() throws.
   BatchReader(Runtime& runtime, const Dataset& dataset, IndexList indices,
               const DataLoaderOptions& options);
   // Reads `stream` to its end. Requires: it outlives the reader, and nobody else reads it. Throws
-  // the same; a stream of unknown length that holds no batch is found out by the first next().
+  // the same, also ConfigError for several workers; a stream of unknown length that holds no batch
+  // is found out by the first next().
   BatchReader(Runtime& runtime, SampleStream& stream, const DataLoaderOptions& options);
-  // May be called at any time; waits for the batch that is being read.
+  // May be called at any time; waits for the batches that are being read.
   ~BatchReader();
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;
@@ -60,9 +64,13 @@ class BatchReader {
 
  private:
   void check_and_start();
-  bool read(HostBatch& batch);
+  void stop();
+  std::optional<std::int64_t> read_sample(std::int64_t place, std::span<float> values,
+                                          std::span<std::int64_t> labels);
+  bool read(std::int64_t number, HostBatch& batch);
   void read_ahead();
-  bool make_room(HostBatch& batch);
+  std::optional<std::int64_t> begin_batch(HostBatch& batch);
+  void end_at(std::int64_t number, std::exception_ptr error);
   bool take(HostBatch& batch);
 
   Runtime& runtime_;
@@ -70,17 +78,18 @@ class BatchReader {
   SampleStream& stream_;
   const DataLoaderOptions options_;
   std::optional<std::int64_t> batch_count_;  // empty: unknown before the end
-  std::int64_t batches_read_ = 0;            // by whoever calls read()
 
   std::unique_ptr<Monitor> monitor_;
   // Guarded by monitor_, where there is one:
-  std::deque<HostBatch> ready_;
+  std::int64_t next_to_read_ = 0;
+  std::int64_t next_to_take_ = 0;
+  std::map<std::int64_t, HostBatch> ready_;  // by number
   std::vector<HostBatch> spare_;
-  std::exception_ptr error_;
-  bool ended_ = false;  // nothing is added to ready_ any more
+  std::optional<std::int64_t> end_;  // the first batch that there is not
+  std::exception_ptr error_;         // why not; null: the samples are used up
   bool stopped_ = false;
 
-  std::unique_ptr<Task> task_;
+  std::vector<std::unique_ptr<Task>> tasks_;
 };
 
 }  // namespace ddproof

@@ -36,10 +36,16 @@ ListedSamples::ListedSamples(const Dataset& dataset, IndexList indices)
 
 std::optional<std::int64_t> ListedSamples::next(std::span<float> values,
                                                 std::span<std::int64_t> labels) {
-  if (next_ == indices_.size()) return std::nullopt;
-  const std::int64_t index = indices_[next_];
+  const std::optional<std::int64_t> index = read(next_, values, labels);
+  if (index) ++next_;
+  return index;
+}
+
+std::optional<std::int64_t> ListedSamples::read(std::int64_t place, std::span<float> values,
+                                                std::span<std::int64_t> labels) const {
+  if (place >= indices_.size()) return std::nullopt;
+  const std::int64_t index = indices_[place];
   dataset_.read(index, values, labels);
-  ++next_;
   return index;
 }
 

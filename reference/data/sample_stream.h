@@ -50,6 +50,10 @@ class ListedSamples final : public SampleStream {
   std::optional<std::int64_t> next(std::span<float> values,
                                    std::span<std::int64_t> labels) override;
 
+  // The same for place 0, 1, ... of the list. From any number of tasks at once.
+  std::optional<std::int64_t> read(std::int64_t place, std::span<float> values,
+                                   std::span<std::int64_t> labels) const;
+
  private:
   const Dataset& dataset_;
   const IndexList indices_;

@@ -193,10 +193,9 @@ class TrainingRun {
   void run_epoch() {
     sampler_.set_epoch(progress_.epoch);
     if (group_ != nullptr) require_same_sampler(*group_, sampler_);
-    DataLoader<float> loader(runtime_, device_, data_.train, sampler_.indices(progress_.position),
-                             {.batch_size = options_.batch_size,
-                              .transform = transform(),
-                              .prefetch = options_.prefetch});
+    DataLoader<float> loader(
+        runtime_, device_, data_.train, sampler_.indices(progress_.position),
+        {.batch_size = options_.batch_size, .transform = transform(), .workers = options_.workers});
     std::int64_t batches = loader.batch_count();
     steps_of_run_ = last_step(batches);
     while (batches > 0 && !reached_max_steps()) {
@@ -384,7 +383,7 @@ void validate(const TrainOptions& options) {
     refuse("--start-epoch is " + std::to_string(options.start_epoch) +
            ", expected 0 or more and below --epochs, " + std::to_string(options.epochs));
   }
-  if (options.prefetch < 0) refuse("--workers is negative; 0 reads each batch when it is needed");
+  if (options.workers < 0) refuse("--workers is negative; 0 reads each batch when it is needed");
   if (options.epochs < 1) refuse("--epochs is " + std::to_string(options.epochs) + ", at least 1");
   if (options.max_steps < 0) refuse("--max-steps is negative; 0 means no limit");
   if (options.accumulate < 1) {

@@ -28,7 +28,7 @@ struct TrainOptions {
   bool sync_batch_norm = false;  // ranks share the statistics of batch norm
   std::int64_t epochs = 1;
   std::int64_t start_epoch = 0;  // the first one's number, unless a checkpoint says it
-  int prefetch = 2;              // batches read ahead
+  int workers = 1;               // tasks that read two batches ahead each; 0: none
   std::int64_t batch_size = 64;  // of each rank
   // Batches that make one update; at the end of an epoch, as many as are left.
   std::int64_t accumulate = 1;

@@ -1,4 +1,4 @@
-// The loader: order and bits never depend on prefetch, errors arrive, nothing hangs.
+// The loader: order and bits never depend on workers and prefetch, errors arrive, nothing hangs.
 #include "reference/data/data_loader.h"
 
 #include <gtest/gtest.h>
@@ -95,13 +95,17 @@ TEST(DataLoader, DropLastLeavesTheShortBatchOut) {
   EXPECT_EQ(load_all(numbers(5), first(5), {.batch_size = 2, .drop_last = true}).labels.size(), 2u);
 }
 
-TEST(DataLoader, PrefetchChangesNeitherOrderNorBits) {
+TEST(DataLoader, WorkersAndPrefetchChangeNeitherOrderNorBits) {
   const TensorDataset data = numbers(101);
   DistributedSampler sampler({.length = 101, .replicas = 2, .rank = 1, .seed = 3});
   const IndexList indices = sampler.indices();
   const Loaded plain = load_all(data, indices, {.batch_size = 4, .prefetch = 0});
-  for (const int prefetch : {1, 2, 7, 100}) {
-    EXPECT_EQ(load_all(data, indices, {.batch_size = 4, .prefetch = prefetch}), plain);
+  for (const int workers : {0, 1, 2, 3, 20}) {
+    for (const int prefetch : {1, 2, 7, 100}) {
+      EXPECT_EQ(
+          load_all(data, indices, {.batch_size = 4, .workers = workers, .prefetch = prefetch}),
+          plain);
+    }
   }
 }
 
@@ -118,8 +122,8 @@ TEST(DataLoader, OtherScalarsGetTheSameValues) {
 TEST(DataLoader, AnErrorArrivesAfterTheBatchesBeforeIt) {
   OsRuntime runtime;
   const FailsAt data(5);
-  for (const int prefetch : {0, 1, 4}) {
-    BatchReader reader(runtime, data, first(10), {.batch_size = 2, .prefetch = prefetch});
+  for (const int workers : {0, 1, 2, 4}) {
+    BatchReader reader(runtime, data, first(10), {.batch_size = 2, .workers = workers});
     HostBatch batch;
     EXPECT_TRUE(reader.next(batch));
     EXPECT_TRUE(reader.next(batch));
@@ -132,7 +136,7 @@ TEST(DataLoader, MayBeDestroyedAtAnyTime) {
   OsRuntime runtime;
   const TensorDataset data = numbers(100);
   for (int used = 0; used < 5; ++used) {
-    BatchReader reader(runtime, data, first(100), {.batch_size = 1, .prefetch = 2});
+    BatchReader reader(runtime, data, first(100), {.batch_size = 1, .workers = 1 + used});
     HostBatch batch;
     for (int i = 0; i < used; ++i) reader.next(batch);
   }
@@ -154,6 +158,7 @@ TEST(DataLoader, RefusesBadSettings) {
   EXPECT_EQ(error_of(4, {.batch_size = 0}), "loader batch size 0: expected at least 1");
   EXPECT_EQ(error_of(4, {.batch_size = -3}), "loader batch size -3: expected at least 1");
   EXPECT_EQ(error_of(4, {.prefetch = -1}), "loader prefetch -1: expected at least 0");
+  EXPECT_EQ(error_of(4, {.workers = -1}), "loader workers -1: expected at least 0");
   EXPECT_EQ(error_of(5, {}),
             "loader: sample 4 of a data set of 4; give the sampler the data set's length");
 }

@@ -185,6 +185,14 @@ TEST(StreamBatches, AreCountedWhereTheLengthIsKnown) {
   EXPECT_EQ(BatchReader(runtime, lines, {.batch_size = 2, .prefetch = 0}).batch_count(), 4);
 }
 
+TEST(StreamBatches, AreReadByOneWorker) {
+  OsRuntime runtime;
+  Lines lines(7, 7);
+  EXPECT_EQ(
+      error_of<ConfigError>([&] { BatchReader(runtime, lines, {.batch_size = 2, .workers = 2}); }),
+      "loader workers 2: expected 0 or 1, who read a stream");
+}
+
 // P14, where only the end can tell.
 TEST(StreamBatches, NoBatchAtAllIsAnError) {
   OsRuntime runtime;

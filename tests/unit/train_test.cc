@@ -373,7 +373,7 @@ TEST(Train, SettingsThatMakeNoSenseAreRefused) {
   EXPECT_EQ(text({.epochs = 0}, images), "--epochs is 0, at least 1");
   EXPECT_EQ(text({.epochs = 2, .start_epoch = 2}, images),
             "--start-epoch is 2, expected 0 or more and below --epochs, 2");
-  EXPECT_EQ(text({.prefetch = -1}, images),
+  EXPECT_EQ(text({.workers = -1}, images),
             "--workers is negative; 0 reads each batch when it is needed");
   EXPECT_EQ(text({.max_steps = -1}, images), "--max-steps is negative; 0 means no limit");
   EXPECT_EQ(text({.checkpoint_every = -1}, images),
