@@ -86,6 +86,8 @@ void declare_run_flags(Arguments& arguments, TrainCommand& command) {
                    "mean over ranks, as PyTorch, or over all samples, also of uneven batches");
   arguments.choice("--comm-hook", train.comm_hook, {"allreduce", "fp16", "bf16"},
                    "how gradients travel");
+  arguments.flag("--find-unused-parameters", train.find_unused_parameters,
+                 "parameters that a rank's backward does not reach count as zeros");
   arguments.number("--max-steps", train.max_steps, 0, kMany, "stop after this many; 0: no limit");
   arguments.flag("--eval", train.evaluate, "evaluate on the test set at the end");
   arguments.text("--checkpoint-dir", train.checkpoint_directory, "write checkpoints here");

@@ -80,6 +80,7 @@ std::vector<Setting> settings(const TrainOptions& options, const TrainData& data
                            {"accumulate", text(options.accumulate)},
                            {"averaging", to_string(options.averaging)},
                            {"comm hook", options.comm_hook},
+                           {"find unused parameters", text(options.find_unused_parameters)},
                            {"max steps", text(options.max_steps)},
                            {"seed", text(options.seed)},
                            {"bucket cap in bytes", text(options.bucket_cap_bytes)},
@@ -134,6 +135,7 @@ class TrainingRun {
     trainer_.emplace(*model_, *optimizer_, group_,
                      DdpOptions{.bucket_cap_bytes = options_.bucket_cap_bytes,
                                 .gradient_order = progress_.gradient_order,
+                                .find_unused_parameters = options_.find_unused_parameters,
                                 .averaging = options_.averaging},
                      clip_options(), data_.train.ignored_label());
     register_comm_hook();

@@ -35,6 +35,7 @@ struct TrainOptions {
   Averaging averaging = Averaging::kWorld;  // see trainer.h
   // How gradients travel: "allreduce", or in 16 bits "fp16" or "bf16". For several ranks.
   std::string comm_hook = "allreduce";
+  bool find_unused_parameters = false;  // see DdpOptions
   SgdOptions sgd;
   std::optional<AdamOptions> adam;  // instead of SGD
   LrSchedule lr_schedule;           // of the optimizer's rate, one step per update

@@ -301,6 +301,25 @@ TEST(Train, RanksWithDifferentSettingsAreRefusedOnEveryRank) {
             "seed is 5 on rank 0 and 4 on rank 2; start every rank with the same flags and data");
 }
 
+// Which costs a small all-reduce each step; all models here use all they have.
+TEST(Train, UnusedParametersMayBeLookedFor) {
+  const ImageDataset images = make_images(16);
+  const auto run = [&](bool find) {
+    std::uint64_t digest = 0;
+    TrainOptions options = small_options();
+    options.find_unused_parameters = find;
+    const WorldReport report =
+        make_backend("sim")->run_world({.world_size = 2, .seed = 3}, [&](RankContext& rank) {
+          digest = train(options, {images}, &rank.group, rank.runtime, nullptr).state_digest;
+        });
+    return std::pair(digest, report.messages);
+  };
+  const auto [plain, messages] = run(false);
+  const auto [same, more] = run(true);
+  EXPECT_EQ(same, plain);
+  EXPECT_GT(more, messages);
+}
+
 TEST(Train, ALossThatIsNotFiniteEndsAllRanksAtThatStep) {
   constexpr std::int64_t kBad = 7;
   std::vector<float> pixels(20 * 64, 0.5f);
