@@ -193,7 +193,9 @@ void WholeCalls::closed(Endpoint& endpoint) {
   for (auto& [name, meeting] : meetings_) {
     if (meeting.group != &endpoint.group()) continue;
     if (meeting.state == State::kGathers) meeting.state = State::kByMessages;
-    if (meeting.state == State::kRuns) {
+    // Who has done its part may leave: the others need it no more.
+    const auto place = static_cast<std::size_t>(endpoint.rank());
+    if (meeting.state == State::kRuns && meeting.ends[place] > simulation_.now()) {
       meeting.state = State::kFailed;
       for (const int member : meeting.group->members) {
         held_until_[static_cast<std::size_t>(member)] = 0;
