@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "backends/api/check.h"
+#include "backends/api/error.h"
+#include "backends/api/list_of.h"
 #include "backends/sim/whole_calls.h"
 
 namespace ddproof {
@@ -72,6 +74,7 @@ void Endpoint::touch() const { fabric_.simulation_.touch(key(), sim::Access::kWr
 
 Payload& Endpoint::begin_call(const Call& call) {
   is_comparison_ = call.on_behalf_of != nullptr && !is_point_to_point(call.op);
+  if (!is_point_to_point(call.op)) ++collectives_;
   const bool steers = call.on_behalf_of != nullptr || call.op == Op::kMonitoredBarrier ||
                       bytes_of_rank(call) <= kSteeringBytes;
   payload_ = steers ? PayloadMode::kReal : fabric_.payload_;
@@ -239,7 +242,13 @@ Group& Fabric::group(std::uint64_t parent, const std::string& name,
       if (simulation_.has_crashed(members[rank])) endpoint.close();
     }
   }
-  DDPROOF_CHECK(group.endpoints.size() == members.size());
+  if (group.members != members) {
+    throw CommError(CommErrorKind::kMismatch,
+                    "sim: the ranks have different members in the group \"" + name + "\", here " +
+                        list_of(members) + " and elsewhere " + list_of(group.members) +
+                        " of the world; where they passed one color, a message was damaged on its "
+                        "way");
+  }
   return group;
 }
 

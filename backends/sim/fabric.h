@@ -105,6 +105,8 @@ class Endpoint {
 
   // How many of this rank's tasks wait in this group now.
   int waiting = 0;
+  // How many collective calls it has begun.
+  std::uint64_t collectives() const { return collectives_; }
 
  private:
   friend class Fabric;
@@ -125,6 +127,7 @@ class Endpoint {
   int world_rank_;
   PayloadMode payload_ = PayloadMode::kReal;
   bool is_comparison_ = false;
+  std::uint64_t collectives_ = 0;
   bool is_closed_ = false;
   sim::Time closed_at_ = 0;
   std::uint64_t close_order_ = 0;
@@ -145,7 +148,8 @@ class Fabric {
   Fabric& operator=(const Fabric&) = delete;
 
   // The group with this name under `parent` (0: the world), made when first asked for. `members`
-  // are world ranks in the order of their ranks in the group; the same for all that ask.
+  // are world ranks in the order of their ranks in the group; throws CommError{kMismatch} when they
+  // are not the same for all that ask.
   Group& group(std::uint64_t parent, const std::string& name, const std::vector<int>& members);
 
   sim::Simulation& simulation() { return simulation_; }

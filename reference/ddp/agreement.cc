@@ -8,16 +8,12 @@
 
 namespace ddproof {
 
-namespace {
-
-[[noreturn]] void throw_damaged(const ProcessGroup& group, const std::string& what) {
+void throw_damaged(const ProcessGroup& group, const std::string& what) {
   throw CommError(CommErrorKind::kMismatch,
                   group.who() + " " + what +
                       ": what came from the other ranks was damaged on its way; restart the job "
                       "from its last checkpoint");
 }
-
-}  // namespace
 
 std::size_t first_odd_rank(const ProcessGroup& group, const std::vector<std::string>& texts,
                            const std::string& what) {

@@ -12,6 +12,10 @@
 
 namespace ddproof {
 
+// Throws CommError{kMismatch}: what came from other ranks in the call `what` cannot be what they
+// sent.
+[[noreturn]] void throw_damaged(const ProcessGroup& group, const std::string& what);
+
 // True on all ranks when all ranks passed equal text. One small all-reduce.
 bool all_ranks_have(ProcessGroup& group, const std::string& text, const std::string& label);
 

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 
-#include "backends/api/check.h"
 #include "backends/api/error.h"
 
 namespace ddproof {
@@ -37,7 +36,7 @@ bool Join::any_rank(bool flag, const char* label) {
 int Join::authority(bool candidate) {
   std::array<std::int32_t, 1> rank{candidate ? group_.rank() : -1};
   group_.all_reduce(Buffer::of(rank), ReduceOp::kMax, {.label = "join: authority"})->wait();
-  DDPROOF_CHECK(rank[0] >= 0);
+  if (rank[0] < 0 || rank[0] >= group_.size()) throw_damaged(group_, "join: authority");
   return rank[0];
 }
 

@@ -20,8 +20,6 @@ struct JoinOptions {
   // have input.
   bool divide_by_initial_world_size = true;
   // When a rank runs out of input, all ranks throw ConfigError instead of going on without it.
-  // Needed where a step has collectives besides the wrapper's (SyncBatchNorm, ZeroOptimizer): a
-  // rank without input makes none of them, which ends in CommError{kMismatch}.
   bool throw_on_early_termination = false;
 };
 
