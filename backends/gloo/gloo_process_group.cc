@@ -33,8 +33,13 @@ std::string strip_position(const std::string& text) {
 Symptom symptom_of(const std::string& text, const Call& call) {
   const std::string detail = strip_position(text);
   const bool timed_out = detail.find("Timed out") != std::string::npos;
-  const bool compares = call.on_behalf_of != nullptr && !is_point_to_point(call.op);
-  return {timed_out, detail, call.timeout, call.describe(), compares};
+  const bool has_peer = is_point_to_point(call.op);
+  return {.timed_out = timed_out,
+          .detail = detail,
+          .timeout = call.timeout,
+          .call = call.describe(),
+          .compares = call.on_behalf_of != nullptr && !has_peer,
+          .peer = has_peer ? std::optional(call.peer) : std::nullopt};
 }
 
 // With one rank every operation is at most a copy of in to out.

@@ -1,6 +1,7 @@
 // What a failed call looked like on one rank, and what the ranks found out about it. Values.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,12 @@ namespace ddproof {
 
 // What a rank saw when one of its calls failed inside the library.
 struct Symptom {
-  bool timed_out = false;  // this rank's own wait ended; else a connection broke
-  std::string detail;      // the library's words
-  Duration timeout{0};     // of the call
-  std::string call = {};   // its description; empty: none, the group is being made
-  bool compares = false;   // a comparison of calls
+  bool timed_out = false;        // this rank's own wait ended; else a connection broke
+  std::string detail;            // the library's words
+  Duration timeout{0};           // of the call
+  std::string call = {};         // its description; empty: none, the group is being made
+  bool compares = false;         // a comparison of calls
+  std::optional<int> peer = {};  // of a send or recv
 };
 
 // What was found out about it, the same on every live rank that asks within half a second.

@@ -50,9 +50,13 @@ Finding SimConnection::find_out(const Symptom& symptom) const {
   }
   std::vector<int> absent;
   for (const Endpoint& member : group.endpoints) {
-    if (&member != &endpoint_ && member.waiting == 0) absent.push_back(member.rank());
+    const bool has_come = symptom.peer ? member.rank() != symptom.peer || member.waiting > 0
+                                       : member.collectives() >= endpoint_.collectives();
+    if (!has_come) absent.push_back(member.rank());
   }
-  std::string what = symptom.detail;
+  // The others are told the same.
+  std::string what =
+      "the wait of rank " + std::to_string(endpoint_.rank()) + " is over: " + symptom.detail;
   if (!absent.empty()) what += "; " + list_of(absent) + " did not come";
   return {CommErrorKind::kTimeout, absent, what};
 }
