@@ -48,17 +48,19 @@ std::optional<Duration> parse_duration(std::string_view text) {
   __int128 value = 0;  // times `scale`
   std::int64_t scale = 1;
   bool after_point = false;
+  bool has_digit = false;
   for (const char c : text.substr(0, space)) {
     if (c == '.' && !after_point) {
       after_point = true;
       continue;
     }
     if (c < '0' || c > '9' || value > kHoursMax * kUnits[5].nanoseconds) return std::nullopt;
+    has_digit = true;
     value = value * 10 + (c - '0');
     if (after_point && (scale *= 10) > 1'000'000'000'000) return std::nullopt;
   }
   const __int128 scaled = value * unit->nanoseconds;
-  if (space == 0 || scaled % scale != 0) return std::nullopt;
+  if (!has_digit || scaled % scale != 0) return std::nullopt;
   if (scaled / scale > kHoursMax * kUnits[5].nanoseconds) return std::nullopt;
   return Duration(static_cast<std::int64_t>(scaled / scale));
 }
@@ -91,7 +93,10 @@ std::string JsonNode::text() const {
   if (!value_->is_string() || value_->get_ref<const std::string&>().empty()) {
     refuse("a text that is not empty");
   }
-  return value_->get<std::string>();
+  const auto text = value_->get<std::string>();
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (std::ranges::any_of(text, is_control)) fail("has a control character");
+  return text;
 }
 
 std::optional<std::int64_t> JsonNode::whole_number() const {

@@ -96,6 +96,10 @@ Json read(std::string_view text, const std::string& file, std::vector<int>& line
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     throw ConfigError(file + ": is empty; a scenario is a JSON object");
   }
+  if (const auto end = text.find('\0'); end != std::string_view::npos) {
+    throw ConfigError(
+        fmt::format("{}: {}: no JSON: a zero byte", file, line_and_column(text, end + 1)));
+  }
   try {
     int line = 1;
     const LineCounter begin(text.data(), line);

@@ -42,6 +42,10 @@ std::string to_string(const RecordedRun& run) {
 
 RecordedRun parse_recorded_run(std::string_view text) {
   const std::string_view version = text.substr(0, text.find('.'));
+  if (version == "s1") {
+    refuse(text,
+           "is a schedule alone; give the whole text that a failing run prints after --schedule");
+  }
   if (version != kVersion) {
     refuse(text, fmt::format("has version \"{}\"; this build replays version \"{}\"",
                              version.substr(0, 8), kVersion));

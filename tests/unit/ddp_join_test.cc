@@ -3,9 +3,6 @@
 
 #include <stdexcept>
 
-#include "reference/model/sync_batch_norm.h"
-#include "reference/optim/sgd.h"
-#include "reference/optim/zero_optimizer.h"
 #include "tests/unit/scripted_module.h"
 
 namespace ddproof {
@@ -156,46 +153,6 @@ TEST(Join, MayFailOnAllRanksWhenOneRunsOut) {
   EXPECT_EQ(texts[0], "rank 0/2 [sim] join: another rank has run out of input" + advice);
   EXPECT_EQ(texts[1],
             "rank 1/2 [sim] join: this rank has run out of input, others have not" + advice);
-}
-
-// Collectives of the body that no rank without input makes: batch norm over the batches of all
-// ranks, an optimizer with its state divided over them.
-void epoch_with_other_collectives(RankContext& rank, const JoinOptions& options) {
-  Cpu<float> device;
-  SyncBatchNorm<float> model(device, "bn", {.channels = 2}, rank.group);
-  Ddp ddp(model, rank.group, {});
-  ZeroOptimizer<float> optimizer(
-      std::make_unique<Sgd<float>>(model.parameters(), SgdOptions{.lr = 0.1}), rank.group);
-  Tensor<float> input(device, {4, 2, 1, 1});
-  for (std::int64_t i = 0; i < input.count(); ++i) input.data()[i] = static_cast<float>(i * i);
-  ddp.join(options, [&] {
-    for (int i = 0; i < (rank.group.rank() == 0 ? 3 : 1); ++i) {
-      ddp.forward(input);
-      ddp.backward(input, {});
-      optimizer.step();
-    }
-  });
-}
-
-TEST(Join, ThatThrowsMayHoldOtherCollectives) {
-  const auto texts = refusals(2, [](RankContext& rank) {
-    epoch_with_other_collectives(rank, {.throw_on_early_termination = true});
-  });
-  EXPECT_NE(texts[0].find("another rank has run out of input"), std::string::npos) << texts[0];
-  EXPECT_NE(texts[1].find("this rank has run out of input"), std::string::npos) << texts[1];
-}
-
-TEST(Join, OtherCollectivesAreNamedWhereARankHasRunOut) {
-  run_ranks(2, [](RankContext& rank) {
-    try {
-      epoch_with_other_collectives(rank, {});
-      FAIL() << "rank " << rank.group.rank();
-    } catch (const CommError& error) {
-      EXPECT_EQ(error.kind(), CommErrorKind::kMismatch);
-      const std::string text = error.what();
-      EXPECT_NE(text.find("sync_batch_norm.h"), std::string::npos) << text;
-    }
-  });
 }
 
 TEST(Join, DoesNotFailWhenAllRunOutTogether) {

@@ -254,8 +254,8 @@ TEST_F(ScenarioExplore, ATextThatIsNoRecordedRunIsRefused) {
             "schedule \"r2" + text.substr(2, 38) +
                 "...\" has version \"r2\"; this build replays version \"r1\"");
   EXPECT_EQ(refusal("s1.3.4..f2438fc9"),
-            "schedule \"s1.3.4..f2438fc9\" has version \"s1\"; this build "
-            "replays version \"r1\"");
+            "schedule \"s1.3.4..f2438fc9\" is a schedule alone; give the whole text that a failing "
+            "run prints after --schedule");
   for (std::size_t length = 0; length < text.size(); ++length) {
     EXPECT_NE(refusal(text.substr(0, length)), "accepted") << length;
     std::string damaged = text;

@@ -124,6 +124,9 @@ TEST(ScenarioFile, ThatIsNoJsonIsRefused) {
       << refusal("{\n  \"fact\": }");
   EXPECT_EQ(refusal(R"({"world_size": 1e999})"),
             "x.json: no JSON: number overflow parsing '1e999'");
+  EXPECT_EQ(refusal(std::string("{}\n\0 {}", 6)), "x.json: line 2, column 1: no JSON: a zero byte");
+  EXPECT_EQ(refusal(R"({"fact": "\u001b[2J", "world_size": 1, "programs": {}})"),
+            "x.json: fact has a control character");
   EXPECT_EQ(refusal(R"({"fact": "x", "fact": "y"})"),
             "x.json: the key \"fact\" stands twice in one object");
 }
@@ -232,9 +235,12 @@ TEST(ScenarioFile, WithAWrongNumberOrTypeIsRefused) {
             "x.json: programs.\"*\"[0].root is 4; allowed: 0 to 3");
   EXPECT_EQ(refusal(program(R"("barrier")")),
             "x.json: programs.\"*\"[0] is \"barrier\"; allowed: an object");
-  EXPECT_EQ(refusal(program(R"({"do": "sleep", "for": "-1 s"})")),
-            "x.json: programs.\"*\"[0].for is \"-1 s\"; allowed: a number of 0 or more and a unit, "
-            "as in \"1801 s\"; units: ns, us, ms, s, min, h; at most 1000000 h");
+  for (const std::string duration : {"-1 s", ". s", " s"}) {
+    EXPECT_EQ(refusal(program(R"({"do": "sleep", "for": ")" + duration + "\"}")),
+              "x.json: programs.\"*\"[0].for is \"" + duration +
+                  "\"; allowed: a number of 0 or more and a unit, as in \"1801 s\"; units: ns, us, "
+                  "ms, s, min, h; at most 1000000 h");
+  }
   EXPECT_EQ(refusal(program(R"({"do": "barrier", "timeout": "0 s"})")),
             "x.json: programs.\"*\"[0].timeout is \"0 s\"; allowed: more than 0");
   EXPECT_EQ(refusal(program(R"({"do": "train"})")),
