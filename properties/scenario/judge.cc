@@ -83,6 +83,13 @@ Verdict own(const std::vector<RankError>& errors, Outcome outcome) {
   return verdict;
 }
 
+// Ranks may have heard what nobody said.
+bool has_damage(const sim::FaultPlan& fired) {
+  return std::ranges::any_of(fired, [](const sim::Fault& fault) {
+    return fault.kind == sim::FaultKind::kFlip || fault.kind == sim::FaultKind::kTruncate;
+  });
+}
+
 // "x" after "; " where there is something before it.
 void append(std::string& text, const std::string& more) {
   if (!text.empty()) text += "; ";
@@ -118,9 +125,12 @@ Verdict judge(const sim::Report& report, const std::optional<Divergence>& diverg
   if (report.verdict == sim::Verdict::kMismatch) {
     return {Outcome::kMismatch, report.verdict_culprits, report.verdict_text};
   }
-  for (const Outcome told : {Outcome::kMismatch, Outcome::kTimeout}) {
-    if (has(told)) return reported(errors, told);
+  if (has(Outcome::kMismatch)) {
+    Verdict verdict = reported(errors, Outcome::kMismatch);
+    if (!has_damage(report.faults_fired)) return verdict;
+    return {Outcome::kMismatch, {}, verdict.text + "; faults damaged messages: nobody is to blame"};
   }
+  if (has(Outcome::kTimeout)) return reported(errors, Outcome::kTimeout);
   if (report.verdict == sim::Verdict::kDeadlock) {
     return {Outcome::kDeadlock, report.verdict_culprits, report.verdict_text};
   }
