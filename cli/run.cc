@@ -9,6 +9,7 @@
 #include "backends/api/suggest.h"
 #include "backends/local/os_processes.h"
 #include "cli/arguments.h"
+#include "cli/run_nodes.h"
 #include "cli/subcommand.h"
 #include "reference/launch/environment.h"
 #include "reference/launch/launcher.h"
@@ -55,18 +56,25 @@ void declare_output(Arguments& arguments, RunFlags& flags, LaunchOptions& option
 void declare_rendezvous(Arguments& arguments, RunFlags& flags, LaunchOptions& options) {
   arguments.flag("--standalone", flags.standalone,
                  "use any free port, for one job that stands alone");
-  arguments.text("--master-addr", options.master_addr, "address of this machine for the store");
+  arguments.text("--master-addr", options.master_addr,
+                 "address for the store: this machine's; with several nodes, that of node rank 0");
   arguments.number("--master-port", options.master_port, 0, 65535,
-                   "port of the store, 0: any free");
-  arguments.text("--nnodes", flags.nodes, "nodes: 1, or 1:1; several are not there yet");
-  arguments.number("--node-rank", flags.node_rank, 0, 0, "this node's number");
+                   "port of the store, 0: any free, with one node");
+  arguments.text("--nnodes", flags.nodes,
+                 "nodes: a number, or MIN:MAX with c10d, where nodes may come and go");
+  arguments.number("--node-rank", flags.node_rank, 0, kNodesMax - 1,
+                   "this node's number, with static");
   arguments.choice("--rdzv-backend", flags.rendezvous, {"static", "c10d"},
-                   "with one node they are the same");
+                   "how several nodes meet: numbered, or elastic in the order of their host names");
   arguments.text("--rdzv-endpoint", flags.endpoint,
-                 "HOST[:PORT] of the store, instead of --master-addr and --master-port");
+                 "HOST[:PORT] of the store, instead of --master-addr and --master-port; with c10d, "
+                 "hosted by the node that has this address");
   arguments.text("--rdzv-id", options.run_id, "the job's name, TORCHELASTIC_RUN_ID");
   arguments.text("--rdzv-conf", flags.rendezvous_settings,
-                 "torchrun's KEY=VALUE,...; all of them are about several nodes");
+                 "KEY=VALUE,... for several nodes, in seconds: join_timeout 600, last_call_timeout "
+                 "30, keep_alive_interval 5; keep_alive_max_attempt 3, is_host");
+  arguments.text("--local-addr", options.local_addr,
+                 "address at which other nodes reach this one; found out if not given");
 }
 
 void declare(Arguments& arguments, RunFlags& flags, LaunchOptions& options) {
@@ -124,12 +132,6 @@ int worker_count(const std::string& text, Runtime& runtime) {
 
 void check_rendezvous(const Arguments& arguments, const RunFlags& flags,
                       const LaunchOptions& options) {
-  if (flags.nodes != "1" && flags.nodes != "1:1") {
-    throw ConfigError("--nnodes: \"" + flags.nodes +
-                      "\" is not allowed; allowed: 1 or 1:1, since "
-                      "several nodes are not there yet; start each rank by itself, with RANK, "
-                      "WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT set");
-  }
   if (flags.standalone) {
     for (const char* other : {"--master-port", "--rdzv-endpoint"}) {
       if (!arguments.given(other)) continue;
@@ -151,22 +153,6 @@ void check_rendezvous(const Arguments& arguments, const RunFlags& flags,
   if (flags.signals != RunFlags().signals) {
     throw ConfigError("--signals-to-handle: \"" + flags.signals + "\" is not allowed; allowed: " +
                       RunFlags().signals + ", all of which go on to the workers");
-  }
-}
-
-void check_rendezvous_settings(const std::string& text) {
-  const std::vector<std::string> known = {"timeout",       "join_timeout", "last_call_timeout",
-                                          "close_timeout", "read_timeout", "is_host",
-                                          "rank",          "store_type",   "keep_alive_interval"};
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    const std::string entry = text.substr(at, comma - at);
-    const std::string key = entry.substr(0, entry.find('='));
-    if (key == entry || std::ranges::count(known, key) == 0) {
-      throw ConfigError("--rdzv-conf: \"" + entry + "\" is not allowed" + did_you_mean(key, known) +
-                        "; allowed: KEY=VALUE,... with keys of torchrun");
-    }
-    at = comma + 1;
   }
 }
 
@@ -214,7 +200,7 @@ int run_command(CommandContext& context) {
   RunFlags flags;
   Arguments arguments(
       "ddproof run",
-      "Starts PROGRAM as the ranks of one world on this machine. Lines that ranks print "
+      "Starts PROGRAM as ranks of one world: all of them, or one node's. Lines that ranks print "
       "come out whole, with the rank before them; lines longer than 64 KiB are cut "
       "into pieces. Flags are torchrun's; PET_NAME in the environment is --name.");
   declare(arguments, flags, options);
@@ -224,8 +210,15 @@ int run_command(CommandContext& context) {
     throw ConfigError("no program given; usage: ddproof run [FLAGS] -- PROGRAM [ARGUMENTS]");
   }
   check_rendezvous(arguments, flags, options);
-  check_rendezvous_settings(flags.rendezvous_settings);
   if (!flags.endpoint.empty()) take_endpoint(flags.endpoint, options);
+  take_nodes({.nodes = flags.nodes,
+              .node_rank = flags.node_rank,
+              .node_rank_is_given = arguments.given("--node-rank"),
+              .is_static = flags.rendezvous == "static",
+              .is_standalone = flags.standalone,
+              .has_endpoint = !flags.endpoint.empty(),
+              .settings = flags.rendezvous_settings},
+             options);
   if (flags.standalone) options.master_port = 0;
   options.local_world_size = worker_count(flags.workers, context.runtime);
   options.redirects = {"--redirects", flags.redirects, options.local_world_size};

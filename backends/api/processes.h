@@ -3,7 +3,7 @@
 // Children never outlive the one who started them: they are killed when it ends, however it ends.
 // What they left behind is killed when the object goes. Nothing else is ever signalled. Numbers of
 // processes are 0, 1, ... in the order of start(). Implementation: backends/local/os_processes.h.
-// Threads: one task, which must live as long as the object.
+// Threads: one task, which must live as long as the object; wake() from any task.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,7 @@ struct ProcessEvent {
     kFlushed,  // all that write() was given has gone out, or is dropped
     kUnwritable,  // our own `stream` takes no more, for the reason in `bytes`; what is still to be
                   // written to it is dropped. No event when its reader is gone.
+    kWoken,       // wake() was called since the last one
     kDeadline,    // the deadline passed
   };
   Kind kind = Kind::kDeadline;
@@ -67,6 +68,8 @@ class Processes {
   // The next event; waits for it up to `deadline`. What a process that ended left behind in its
   // process group is killed.
   virtual ProcessEvent next_event(TimePoint deadline) = 0;
+  // Makes next_event(), now or later, return kWoken.
+  virtual void wake() = 0;
 
   // Appends to our own output. Bytes go out within next_event(), so that a reader who is slow never
   // keeps signals waiting; once the reader is gone, or after kUnwritable, they are dropped.

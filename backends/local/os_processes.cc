@@ -1,6 +1,7 @@
 #include "backends/local/os_processes.h"
 
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -65,7 +66,8 @@ OsProcesses::OsProcesses(Runtime& runtime) : runtime_(runtime) {
   const sigset_t handled = handled_signals();
   ::pthread_sigmask(SIG_BLOCK, &handled, &original_mask_);
   signal_descriptor_ = ::signalfd(-1, &handled, SFD_NONBLOCK | SFD_CLOEXEC);
-  DDPROOF_CHECK(signal_descriptor_ >= 0);
+  wake_descriptor_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  DDPROOF_CHECK(signal_descriptor_ >= 0 && wake_descriptor_ >= 0);
   struct sigaction action {};
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &action, &original_pipe_action_);
@@ -85,6 +87,7 @@ OsProcesses::~OsProcesses() {
   kill_orphans();
   ::prctl(PR_SET_CHILD_SUBREAPER, static_cast<unsigned long>(original_subreaper_));
   ::close(signal_descriptor_);
+  ::close(wake_descriptor_);
   ::sigaction(SIGPIPE, &original_pipe_action_, nullptr);
   ::sigaction(SIGCHLD, &original_child_action_, nullptr);
   ::pthread_sigmask(SIG_SETMASK, &original_mask_, nullptr);
@@ -130,13 +133,19 @@ ProcessEvent OsProcesses::next_event(TimePoint deadline) {
   return event;
 }
 
+void OsProcesses::wake() {
+  const std::uint64_t one = 1;
+  DDPROOF_CHECK(::write(wake_descriptor_, &one, sizeof one) == sizeof one);
+}
+
 void OsProcesses::poll_once(TimePoint deadline) {
   struct Source {
-    int process;  // -1: our own output
-    Stream stream;
+    int process = -1;  // -1: our own output
+    Stream stream = Stream::kOut;
   };
-  std::vector<pollfd> descriptors = {{signal_descriptor_, POLLIN, 0}};
-  std::vector<Source> sources = {{-1, Stream::kOut}};
+  std::vector<pollfd> descriptors = {{signal_descriptor_, POLLIN, 0},
+                                     {wake_descriptor_, POLLIN, 0}};
+  std::vector<Source> sources(descriptors.size());
   std::size_t backlog = 0;
   for (const Stream stream : {Stream::kOut, Stream::kErr}) {
     const std::size_t unsent = own_output_[static_cast<int>(stream)].unsent();
@@ -157,7 +166,7 @@ void OsProcesses::poll_once(TimePoint deadline) {
              milliseconds_until(deadline, runtime_.now())) <= 0) {
     return;
   }
-  for (std::size_t i = 1; i < descriptors.size(); ++i) {
+  for (std::size_t i = 2; i < descriptors.size(); ++i) {
     if (descriptors[i].revents == 0) continue;
     if (sources[i].process < 0) {
       flush(sources[i].stream);
@@ -166,6 +175,10 @@ void OsProcesses::poll_once(TimePoint deadline) {
     }
   }
   if (descriptors[0].revents != 0) read_signals();
+  std::uint64_t times = 0;
+  if (descriptors[1].revents != 0 && ::read(wake_descriptor_, &times, sizeof times) > 0) {
+    events_.push_back({.kind = ProcessEvent::Kind::kWoken});
+  }
 }
 
 void OsProcesses::read_signals() {

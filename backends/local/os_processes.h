@@ -35,6 +35,7 @@ class OsProcesses final : public Processes {
   std::int64_t pid(int process) const override;
   void signal(int process, int signal) override;
   ProcessEvent next_event(TimePoint deadline) override;
+  void wake() override;
   void write(Stream stream, const std::string& bytes) override;
   bool output_pending() const override;
   std::string listener_of(std::uint16_t port) const override;
@@ -67,6 +68,7 @@ class OsProcesses final : public Processes {
   std::deque<ProcessEvent> events_;
   Output own_output_[2];
   int signal_descriptor_ = -1;
+  int wake_descriptor_ = -1;
   bool adopts_ = false;
   int original_subreaper_ = 0;
   sigset_t original_mask_{};

@@ -1,7 +1,9 @@
 // Starts the ranks of one node, looks after them, and ends as they end: what `ddproof run` does.
+// With several nodes it is one of their agents (agent.h), and ends as the job does.
 //
 // Rules (SEMANTICS 10, D8; PITFALLS P33, P39-P42):
-//   Ranks    every worker gets the variables that torchrun sets; the launcher hosts the store
+//   Ranks    every worker gets the variables that torchrun sets; the launcher hosts the store, with
+//            several nodes that of group rank 0, at a free port
 //   Output   of the workers comes out in whole lines, "[rank 3] " before each. When it cannot be
 //            written, that is said on the standard error, the job goes on, and its status is
 //            kOutputLostStatus unless it is another one than 0. A reader that leaves is no error.
@@ -11,7 +13,8 @@
 //            say whom they lost, then SIGTERM, grace, SIGKILL. The last line names the first
 //            failure with host, time, and what the worker wrote to its error file (error_file.h).
 //   Restart  while there are restarts left, all workers start again once the last one has ended,
-//            with a new store, so that no key of the attempt before is seen.
+//            with a new store, so that no key of the attempt before is seen. So they do when nodes
+//            come or go, which uses no restart up (rounds.h).
 //   Signals  SIGTERM, SIGINT, SIGHUP, SIGQUIT go on to the workers, and the launcher's status is
 //            128 + the signal, unless a worker failed before; another one ends the grace. The same
 //            one within kSameSignal is the same request, reaching us twice (directly, and through
@@ -23,11 +26,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "backends/api/processes.h"
 #include "backends/api/runtime.h"
+#include "reference/launch/rounds.h"
 #include "reference/launch/stream_map.h"
 
 namespace ddproof {
@@ -46,8 +51,14 @@ inline constexpr const char* kProgressVariable = "DDPROOF_PROGRESS";
 
 struct LaunchOptions {
   int local_world_size = 1;
-  std::string master_addr = "127.0.0.1";  // where the store listens
-  int master_port = 29500;                // 0: any free port
+  std::string master_addr = "127.0.0.1";  // where the store listens; with several nodes: the
+  int master_port = 29500;                // store at which they meet. 0: any free port
+  // Several nodes, if nodes_max is more than 1. Of no use: run_id, host, local_world_size and
+  // max_restarts, which are below.
+  RoundsOptions nodes = {};
+  std::optional<bool> hosts_rendezvous = {};  // with several nodes; empty: who can
+  bool ignores_node_rank = false;  // --node-rank was given where it means nothing; that is said
+  std::string local_addr = {};     // at which other nodes reach this one; empty: found out
   Duration grace = std::chrono::seconds(30);
   bool on_terminal = false;      // workers are asked for lines of progress (kProgressVariable)
   int max_restarts = 0;          // after failures; nothing else uses them up
@@ -65,16 +76,16 @@ struct LaunchOptions {
 };
 
 // Returns the status to exit with: 0 when all workers returned 0 and all output was written.
-// Throws, and leaves nothing running, ConfigError when the program cannot be started,
-// ResourceError when the port is in use or the machine gives no more processes, and DataError when
-// the log files cannot be made.
+// Throws, and leaves nothing running, ConfigError when the program cannot be started or the other
+// nodes refuse this one, ResourceError when the port is in use or the machine gives no more
+// processes, CommError when too few nodes came or their store is gone, and DataError when the log
+// files cannot be made.
 int launch(const LaunchOptions& options, Runtime& runtime, Processes& processes);
 
 // One start of all workers.
 struct Attempt {
   std::string run_id;
-  int restarts = 0;  // before it
-  std::uint16_t master_port = 0;
+  Round round;
 };
 
 // The environment of one worker: `base`, with the variables of the contract (environment.h) and

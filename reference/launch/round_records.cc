@@ -105,7 +105,7 @@ RoundEnd parse_round_end(const std::string& record) {
   return end;
 }
 
-std::string to_record(const Outcome& outcome) {
+std::string to_record(const RoundOutcome& outcome) {
   if (!outcome.round) {
     return fmt::format("ended {} {}", outcome.end.status, one_line(outcome.end.text));
   }
@@ -115,7 +115,7 @@ std::string to_record(const Outcome& outcome) {
   return record;
 }
 
-Outcome parse_outcome(const std::string& record) {
+RoundOutcome parse_outcome(const std::string& record) {
   Words words(record);
   const bool ended = words.next() == "ended";
   const int number = words.number<int>();

@@ -61,7 +61,7 @@ struct RoundEnd {
 };
 
 // What comes of joining: a round, or the job's end.
-struct Outcome {
+struct RoundOutcome {
   std::optional<Round> round;
   JobEnd end;  // where there is no round
 };
@@ -70,9 +70,9 @@ std::string to_record(const Node& node);
 Node parse_node(const std::string& record);
 std::string to_record(const RoundEnd& end);
 RoundEnd parse_round_end(const std::string& record);
-std::string to_record(const Outcome& outcome);
+std::string to_record(const RoundOutcome& outcome);
 // Without number and group rank, which the reader knows.
-Outcome parse_outcome(const std::string& record);
+RoundOutcome parse_outcome(const std::string& record);
 
 // "HOST (pid 17)".
 std::string describe(const Node& node);

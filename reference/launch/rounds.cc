@@ -51,10 +51,8 @@ std::unique_ptr<Store> Rounds::prompt_store() const {
   return store_.answering_by(deadline_after(runtime_.now(), patience()));
 }
 
-std::optional<Outcome> Rounds::join(const std::string& address, std::uint16_t port) {
+std::optional<RoundOutcome> Rounds::join(const std::function<Meeting()>& open_meeting) {
   const TimePoint deadline = deadline_after(runtime_.now(), options_.join_timeout);
-  self_.address = address;
-  self_.port = port;
   for (;;) {
     if (self_.id == 0) enroll();
     if (auto ended = find_round(deadline)) return ended;
@@ -62,6 +60,9 @@ std::optional<Outcome> Rounds::join(const std::string& address, std::uint16_t po
       MonitorLock lock(*lock_);
       if (cancelled_) return std::nullopt;
     }
+    const Meeting meeting = open_meeting();
+    self_.address = meeting.address;
+    self_.port = meeting.port;
     enter();
     switch (tend_until(key("outcome", number_), deadline)) {
       case Wake::kCancelled: return std::nullopt;
@@ -69,7 +70,7 @@ std::optional<Outcome> Rounds::join(const std::string& address, std::uint16_t po
       case Wake::kGivenUp: self_.id = 0; continue;
       case Wake::kGoal: break;
     }
-    Outcome outcome = read_outcome();
+    RoundOutcome outcome = read_outcome();
     if (!outcome.round || !member_ids_.empty()) return outcome;
   }
 }
@@ -122,23 +123,23 @@ void Rounds::claim_node_rank() {
   }
 }
 
-std::optional<Outcome> Rounds::find_round(TimePoint deadline) {
+std::optional<RoundOutcome> Rounds::find_round(TimePoint deadline) {
   for (;;) {
     const auto values = prompt_store()->multi_get({key("over", number_), key("outcome", number_)});
     if (values[0]) {
-      if (parse_round_end(*values[0]).kind == RoundEnd::Kind::kSucceeded) return Outcome{};
+      if (parse_round_end(*values[0]).kind == RoundEnd::Kind::kSucceeded) return RoundOutcome{};
       if (values[1]) expected_ = parse_outcome(*values[1]).round->members.size();
       ++number_;
       continue;
     }
     if (!values[1]) return std::nullopt;
-    const Outcome outcome = parse_outcome(*values[1]);
+    const RoundOutcome outcome = parse_outcome(*values[1]);
     if (!outcome.round) return outcome;
     if (auto ended = enter_late(*outcome.round, deadline)) return ended;
   }
 }
 
-std::optional<Outcome> Rounds::enter_late(const Round& round, TimePoint deadline) {
+std::optional<RoundOutcome> Rounds::enter_late(const Round& round, TimePoint deadline) {
   std::vector<std::string> keys = {key("done", number_)};
   for (const Node& member : round.members) keys.push_back(key("gone", member.id));
   const auto values = prompt_store()->multi_get(keys);
@@ -180,8 +181,8 @@ void Rounds::enter() {
   if (may_be_last || leader_ == self_.id) look_after_all();
 }
 
-Outcome Rounds::read_outcome() {
-  Outcome outcome = parse_outcome(*prompt_store()->try_get(key("outcome", number_)));
+RoundOutcome Rounds::read_outcome() {
+  RoundOutcome outcome = parse_outcome(*prompt_store()->try_get(key("outcome", number_)));
   if (!outcome.round) return outcome;
   Round& round = *outcome.round;
   round.number = number_;

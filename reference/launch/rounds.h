@@ -47,6 +47,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -81,6 +82,12 @@ struct RoundsOptions {
   bool is_static() const { return node_rank >= 0; }
 };
 
+// Where a node's workers can be met.
+struct Meeting {
+  std::string address;
+  std::uint16_t port = 0;
+};
+
 class Rounds {
  public:
   // Requires: 1 <= nodes_min <= nodes_max, node_rank < nodes_max. Both must outlive this.
@@ -89,11 +96,15 @@ class Rounds {
   Rounds(const Rounds&) = delete;
   Rounds& operator=(const Rounds&) = delete;
 
-  // Joins the next round, and returns once it is complete, or the job has ended. `address` and
-  // `port` are where workers meet if this node becomes group rank 0. Empty after cancel().
+  // False: there may be other nodes.
+  bool is_alone() const { return options_.nodes_max == 1; }
+
+  // Joins the next round, and returns once it is complete, or the job has ended. `open_meeting` is
+  // called when there is a round to join, and says where workers meet if this node becomes group
+  // rank 0. Empty after cancel(). Where is_alone() it waits for nothing.
   // Throws ConfigError when this node is refused, CommError{kTimeout} when too few came within
   // `join_timeout`, CommError{kPeerLost} when the store is gone.
-  std::optional<Outcome> join(const std::string& address, std::uint16_t port);
+  std::optional<RoundOutcome> join(const std::function<Meeting()>& open_meeting);
   // Looks after the round that join() gave, until it is over; empty after cancel(). When this node
   // was given up meanwhile, it is a new one from the next join() on. Throws as join().
   std::optional<RoundEnd> wait_over();
@@ -124,11 +135,11 @@ class Rounds {
   void agree_on_settings();
   void claim_node_rank();
   // Moves number_ to the first round that can still be joined.
-  std::optional<Outcome> find_round(TimePoint deadline);
+  std::optional<RoundOutcome> find_round(TimePoint deadline);
   // Of a round that is complete without us: nullopt when it is over, or we ended it.
-  std::optional<Outcome> enter_late(const Round& round, TimePoint deadline);
+  std::optional<RoundOutcome> enter_late(const Round& round, TimePoint deadline);
   void enter();
-  Outcome read_outcome();
+  RoundOutcome read_outcome();
   [[noreturn]] void give_up_waiting();
 
   Wake tend_until(const std::string& goal, TimePoint deadline);
@@ -142,7 +153,7 @@ class Rounds {
   void keep_alive();
   bool is_silent(int id, const std::optional<std::string>& beat);
   void decide(const Survey& survey);
-  std::optional<Outcome> outcome_of(const Survey& survey);
+  std::optional<RoundOutcome> outcome_of(const Survey& survey);
   bool are_enough(std::size_t present);
   void choose_members(std::vector<Node>& nodes) const;
   std::string wrong_with(const Round& round) const;

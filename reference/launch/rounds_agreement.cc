@@ -7,6 +7,7 @@
 
 #include "backends/api/error.h"
 #include "reference/launch/environment.h"
+#include "reference/launch/node_store.h"
 #include "reference/launch/rounds_survey.h"
 
 namespace ddproof {
@@ -15,14 +16,10 @@ namespace {
 // How often a leader looks whether the round can be complete, at least.
 constexpr Duration kLookInterval = std::chrono::seconds(1);
 
-bool is_loopback(const std::string& address) {
-  return address == "localhost" || address == "::1" || address.starts_with("127.");
-}
-
 // Of a job whose nodes cannot form a world: as for wrong flags.
 constexpr int kWrongWorldStatus = 2;
 
-Outcome end_of(int status, const std::string& text) {
+RoundOutcome end_of(int status, const std::string& text) {
   return {.round = std::nullopt, .end = {status, text}};
 }
 
@@ -166,14 +163,14 @@ void Rounds::give_up_silent(Survey& survey) {
 }
 
 void Rounds::decide(const Survey& survey) {
-  const std::optional<Outcome> outcome = outcome_of(survey);
+  const std::optional<RoundOutcome> outcome = outcome_of(survey);
   if (!outcome) return;
   const auto store = prompt_store();
   store->compare_set(key("outcome", number_), "", to_record(*outcome));
   if (outcome->round) store->set(key("newest"), std::to_string(number_));
 }
 
-std::optional<Outcome> Rounds::outcome_of(const Survey& survey) {
+std::optional<RoundOutcome> Rounds::outcome_of(const Survey& survey) {
   Round next{.number = number_};
   if (survey.last) {
     bool lost_any = false;
@@ -197,7 +194,7 @@ std::optional<Outcome> Rounds::outcome_of(const Survey& survey) {
   choose_members(next.members);
   const std::string wrong = wrong_with(next);
   if (!wrong.empty()) return end_of(kWrongWorldStatus, wrong);
-  return Outcome{.round = std::move(next), .end = {}};
+  return RoundOutcome{.round = std::move(next), .end = {}};
 }
 
 // At nodes_max at once, with nodes_min after the last call.

@@ -11,11 +11,6 @@
 namespace ddproof {
 namespace {
 
-std::string signal_name(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name != nullptr ? "SIG" + std::string(name) : "signal " + std::to_string(signal);
-}
-
 std::string describe(const ProcessEnd& end) {
   if (end.signal != 0) return "was killed by " + signal_name(end.signal);
   return "exited with status " + std::to_string(end.exit_code);
@@ -29,6 +24,11 @@ std::string seconds(Duration duration) {
 }
 
 }  // namespace
+
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? "SIG" + std::string(name) : "signal " + std::to_string(signal);
+}
 
 void WorkerGroup::start(std::vector<WorkerSpec> workers) {
   for (WorkerSpec& worker : workers) {
@@ -48,28 +48,38 @@ void WorkerGroup::say(const std::string& text) {
 }
 
 std::string WorkerGroup::name(int worker) const {
-  return "rank " + std::to_string(worker) + " (pid " +
+  return "rank " + std::to_string(first_rank_ + worker) + " (pid " +
          std::to_string(processes_.pid(first_process_ + worker)) + ")";
 }
 
-GroupEnd WorkerGroup::run() {
+GroupEnd WorkerGroup::run(const std::function<bool()>& must_stop,
+                          const std::function<void(const GroupEnd&)>& on_failure) {
   while (running() > 0 || !failures_.empty()) {
     // What is known at once is looked at together, before the first failure is named.
     const ProcessEvent event = processes_.next_event(
         failures_.empty() ? std::min(report_deadline_, stop_deadline_) : runtime_.now());
-    if (event.kind == ProcessEvent::Kind::kDeadline) {
-      on_deadline();
-    } else {
+    if (must_stop()) on_must_stop();
+    if (event.kind != ProcessEvent::Kind::kDeadline) {
       handle(event);
+    } else if (failures_.empty()) {
+      on_deadline();
+    } else if (decide_failure() && !end_.was_stopped) {
+      on_failure(end_);
     }
   }
   return end_;
 }
 
 void WorkerGroup::on_deadline() {
-  if (!failures_.empty()) return decide_failure();
   if (stopping()) return kill_late("did not stop within " + seconds(grace_));
   stop(SIGTERM);
+}
+
+// Others may say whom they lost here, too.
+void WorkerGroup::on_must_stop() {
+  if (end_.was_stopped || failed() || stopping()) return;
+  end_.was_stopped = true;
+  report_deadline_ = deadline_after(runtime_.now(), kReportTime);
 }
 
 void WorkerGroup::handle(const ProcessEvent& event) {
@@ -79,6 +89,7 @@ void WorkerGroup::handle(const ProcessEvent& event) {
     case ProcessEvent::Kind::kSignal: on_signal(event.signal); break;
     case ProcessEvent::Kind::kUnwritable: on_unwritable(event); break;
     case ProcessEvent::Kind::kFlushed: break;
+    case ProcessEvent::Kind::kWoken: break;
     case ProcessEvent::Kind::kDeadline: break;
   }
 }
@@ -102,8 +113,9 @@ void WorkerGroup::on_end(const ProcessEvent& event) {
   failures_[event.process - first_process_] = event.end;
 }
 
-void WorkerGroup::decide_failure() {
-  if (!failed()) {
+bool WorkerGroup::decide_failure() {
+  const bool is_first = !failed();
+  if (is_first) {
     const auto killed =
         std::ranges::find_if(failures_, [](const auto& entry) { return entry.second.signal != 0; });
     const auto first = killed != failures_.end() ? killed : failures_.begin();
@@ -120,6 +132,7 @@ void WorkerGroup::decide_failure() {
     say(name(worker) + " " + describe(end) + " after that");
   }
   failures_.clear();
+  return is_first;
 }
 
 bool WorkerGroup::repeats(int signal) {
@@ -178,6 +191,7 @@ GroupEnd WorkerGroup::flush() {
     if (event.kind == ProcessEvent::Kind::kDeadline) break;
     if (event.kind == ProcessEvent::Kind::kUnwritable) on_unwritable(event);
     if (event.kind != ProcessEvent::Kind::kSignal || repeats(event.signal)) continue;
+    end_.was_told_late = true;
     end_.status = 128 + event.signal;
     break;
   }

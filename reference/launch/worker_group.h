@@ -2,6 +2,7 @@
 // rules they follow. Threads: one task.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,18 +27,26 @@ struct GroupEnd {
   std::string failure;              // what the first failure was: "rank 1 (pid 9) exited with ..."
   Duration failed_at{0};            // on the wall clock
   bool was_signalled = false;       // the launcher was told to end
+  bool was_stopped = false;         // `must_stop` said so before any failure
+  bool was_told_late = false;       // to end, while flush() waited
   bool output_lost = false;
 };
 
+// "SIGTERM", or "signal 70".
+std::string signal_name(int signal);
+
 class WorkerGroup {
  public:
-  WorkerGroup(Runtime& runtime, Processes& processes, Duration grace)
-      : runtime_(runtime), processes_(processes), grace_(grace) {}
+  // `first_rank` is the rank of local rank 0.
+  WorkerGroup(Runtime& runtime, Processes& processes, Duration grace, int first_rank)
+      : runtime_(runtime), processes_(processes), grace_(grace), first_rank_(first_rank) {}
 
   // Starts workers with local ranks 0, 1, ... Throws as Processes::start().
   void start(std::vector<WorkerSpec> workers);
-  // Returns when all have ended.
-  GroupEnd run();
+  // Returns when all have ended. When `must_stop` says so, which is asked after each event, workers
+  // have kReportTime before they are asked to stop; `on_failure` hears of a failure before that.
+  GroupEnd run(const std::function<bool()>& must_stop,
+               const std::function<void(const GroupEnd&)>& on_failure);
   // Waits until our reader has all output, not long when we were told to end; the end, with what
   // became known meanwhile. Requires: run() returned.
   GroupEnd flush();
@@ -55,8 +64,10 @@ class WorkerGroup {
   // Whether it is the last one again, too soon to count; remembers it.
   bool repeats(int signal);
   void on_unwritable(const ProcessEvent& event);
-  void decide_failure();
+  // True when there is a first failure that was none before.
+  bool decide_failure();
   void on_deadline();
+  void on_must_stop();
   // Asks all to stop, and sets how long they may take.
   void stop(int signal);
   void send(int signal);
@@ -75,6 +86,7 @@ class WorkerGroup {
   Runtime& runtime_;
   Processes& processes_;
   Duration grace_;
+  int first_rank_;
   int first_process_ = 0;  // number of local rank 0
   std::vector<Worker> workers_;
   std::map<int, ProcessEnd> failures_;    // found together, not decided on yet

@@ -220,10 +220,25 @@ TEST(Run, WrongUseIsRefusedBeforeAnythingStarts) {
             "no program given; usage: ddproof run [FLAGS] -- PROGRAM [ARGUMENTS]\n"},
         Row{{"--standalone", "--master-port", "1", "echo", "started"},
             "--standalone chooses a free port, so --master-port is not allowed with it\n"},
-        Row{{"--nnodes", "2", "echo", "started"},
-            "--nnodes: \"2\" is not allowed; allowed: 1 or 1:1, since several nodes are not there "
-            "yet; start each rank by itself, with RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and "
-            "MASTER_PORT set\n"},
+        Row{{"--nnodes", "2:1", "echo", "started"},
+            "--nnodes: \"2:1\" is not allowed; allowed: N or MIN:MAX, from 1 to 16384\n"},
+        Row{{"--nnodes", "2", "--node-rank", "2", "echo", "started"},
+            "--node-rank: \"2\" is not allowed; allowed: a whole number from 0 to 1 (--nnodes is "
+            "2)\n"},
+        Row{{"--node-rank", "1", "echo", "started"},
+            "--node-rank: \"1\" is not allowed; allowed: 0 (--nnodes is 1)\n"},
+        Row{{"--nnodes", "1:2", "echo", "started"},
+            "--nnodes 1:2 needs --rdzv-backend c10d, since static nodes are numbered\n"},
+        Row{{"--nnodes", "2", "--rdzv-backend", "c10d", "echo", "started"},
+            "--rdzv-backend c10d with --nnodes 2 needs --rdzv-endpoint HOST:PORT, the same on all "
+            "nodes\n"},
+        Row{{"--nnodes", "2", "--standalone", "echo", "started"},
+            "--standalone is one node's, so --nnodes 2 is not allowed with it\n"},
+        Row{{"--nnodes", "2", "--master-port", "0", "echo", "started"},
+            "with several nodes, all must know the port of the store: 0 is not allowed\n"},
+        Row{{"--rdzv-conf", "last_call_timeout=-1", "echo", "started"},
+            "--rdzv-conf: \"last_call_timeout=-1\" is not allowed; allowed: a number of seconds "
+            "from 0 to 1000000\n"},
         Row{{"--rdzv-id", "../x", "echo", "started"},
             "--rdzv-id: \"../x\" is not allowed; allowed: a text without \"/\", since a folder of "
             "log "

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "simulator/sanitizers.h"
+#include "tests/process/free_port.h"
 #include "tests/process/idx_files.h"
 #include "tests/process/launched.h"
 #include "tests/support/temporary_folder.h"
@@ -85,6 +86,25 @@ TEST_F(TrainProgram, ProcessesAndSimulatedRanksEndWithTheSameBits) {
     EXPECT_EQ(dump.at("rank"), rank);
     EXPECT_EQ(dump.at("entries").back().at("state"), "completed");
   }
+}
+
+TEST_F(TrainProgram, SeveralNodesEndWithTheBitsOfOne) {
+  const Words flags{"--json", "--epochs", "2", "--global-batch-size", "12", "--backend", "gloo"};
+  const std::string port = free_port();
+  const auto node = [&](const std::string& node_rank, const std::string& ranks) {
+    Words words = run_command_line({"--nnodes", "2", "--node-rank", node_rank, "--master-port",
+                                    port, "--nproc-per-node", ranks, "--"});
+    const Words program = train(flags);
+    words.insert(words.end(), program.begin(), program.end());
+    return words;
+  };
+  Launched first(node("0", "2"), kNotLaunched);
+  Launched second(node("1", "1"), kNotLaunched);
+  Launched one(launched(3, flags), kNotLaunched);
+  ASSERT_EQ(one.wait(), 0) << one.err();
+  ASSERT_EQ(first.wait(), 0) << first.err();
+  ASSERT_EQ(second.wait(), 0) << second.err();
+  EXPECT_EQ(result_of(first.out())["state_digest"], result_of(one.out())["state_digest"]);
 }
 
 TEST_F(TrainProgram, DividedStateEndsWithTheBitsOfTheWholeOne) {

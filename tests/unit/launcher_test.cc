@@ -49,6 +49,7 @@ class ScriptedProcesses : public Processes {
     DDPROOF_CHECK(event.kind != Kind::kDeadline || deadline != kForever);
     return event;
   }
+  void wake() override {}
   void write(Stream stream, const std::string& bytes) override {
     (stream == Stream::kOut ? out : err) += bytes;
   }

@@ -18,7 +18,7 @@ namespace {
 using std::chrono::seconds;
 
 // What a node saw, in words.
-std::string told(const std::optional<Outcome>& outcome) {
+std::string told(const std::optional<RoundOutcome>& outcome) {
   if (!outcome) return "cancelled";
   if (!outcome->round) {
     return outcome->end.status == 0
@@ -63,8 +63,8 @@ class RoundsTest : public testing::Test {
                    }
                  });
   }
-  std::optional<Outcome> join(int rank, Rounds& rounds) {
-    auto outcome = rounds.join("host" + std::to_string(rank), 1);
+  std::optional<RoundOutcome> join(int rank, Rounds& rounds) {
+    auto outcome = rounds.join([&] { return Meeting{"host" + std::to_string(rank), 1}; });
     tell(rank, told(outcome));
     return outcome;
   }
@@ -149,7 +149,7 @@ TEST_F(RoundsTest, ASilentNodeIsMissedAfterItsHeartbeatsWhoeverLooksAfterTheOthe
     for (const int rank : {0, 1}) {
       world.start(rank, seconds(0), [&, rank](Runtime& runtime, Store& store) {
         Rounds rounds(store, runtime, node(rank == 0 ? "a" : "b", 1, 2));
-        while (auto outcome = rounds.join("host", 1)) {
+        while (auto outcome = rounds.join([] { return Meeting{"host", 1}; })) {
           if (rank != silent) seen.push_back(told(outcome));
           const TimePoint begin = runtime.now();
           rounds.wait_over();
@@ -378,8 +378,9 @@ TEST_F(RoundsTest, ANodeRankIsFreeAgainWhenItsNodeDiedBeforeTheJobBegan) {
 
 TEST_F(RoundsTest, AMasterThatOnlyItsOwnHostReachesIsRefused) {
   for (const int rank : {0, 1}) {
-    come(rank, 0, node(rank == 0 ? "a" : "b", 2, 2),
-         [this, rank](Rounds& rounds, Runtime&) { tell(rank, told(rounds.join("127.0.0.1", 1))); });
+    come(rank, 0, node(rank == 0 ? "a" : "b", 2, 2), [this, rank](Rounds& rounds, Runtime&) {
+      tell(rank, told(rounds.join([] { return Meeting{"127.0.0.1", 1}; })));
+    });
   }
   run_until(20);
   EXPECT_EQ(told_[1],
@@ -395,7 +396,7 @@ std::int64_t messages_to_meet(int nodes) {
     world.start(rank, seconds(0), [&](Runtime& runtime, Store& inner) {
       HookedStore store(inner, [&](TimePoint) { ++messages; });
       Rounds rounds(store, runtime, node("host", nodes, nodes));
-      EXPECT_EQ(rounds.join("host", 1)->round->group_size(), nodes);
+      EXPECT_EQ(rounds.join([] { return Meeting{"host", 1}; })->round->group_size(), nodes);
     });
   }
   world.run();
