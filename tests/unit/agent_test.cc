@@ -48,6 +48,7 @@ class ScriptedWorkers final : public Workers {
     const auto& [number, members] = *seen_.members.try_emplace(round.number, round.members).first;
     if (members != round.members) seen_.wrong = "members differ in round " + std::to_string(number);
     round_ = round.number;
+    if (may_hang_) return;  // it may have been given up, and begin what is over
     for (const auto& [other, count] : seen_.running) {
       if (other != round_ && count > 0) seen_.wrong = "workers of two rounds run at once";
     }
@@ -118,7 +119,9 @@ std::string run_history(std::uint64_t seed, sim::StackPool& stacks, Ends& met) {
   StoreWorld world(nodes, {.seed = seed, .scheduler = &walk, .stacks = &stacks});
   Seen seen;
   std::vector<std::string> ends(static_cast<std::size_t>(nodes));
-  std::vector<int> fates(static_cast<std::size_t>(nodes));  // 0 lives, 1 crashes, 2 hangs
+  enum class Fate { kLives, kCrashes, kHangs, kStops };  // and goes on after a while
+  std::vector<Fate> fates(static_cast<std::size_t>(nodes));
+  std::vector<TimePoint> stopped_until(static_cast<std::size_t>(nodes), TimePoint(0));
   std::vector<std::pair<Duration, int>> strikes;
   for (int rank = 0; rank < nodes; ++rank) {
     RoundsOptions options{.nodes_min = 1, .nodes_max = std::max(2, at_most), .max_restarts = 1};
@@ -128,13 +131,16 @@ std::string run_history(std::uint64_t seed, sim::StackPool& stacks, Ends& met) {
         draw(4) == 0 ? std::optional<Duration>(milliseconds(draw(50'000))) : std::nullopt;
     world.start(rank, milliseconds(draw(4) == 0 ? 0 : draw(40'000)),
                 [&, rank, options, failure](Runtime& runtime, Store& store) {
-                  const bool may_hang = fates[static_cast<std::size_t>(rank)] == 2;
+                  const Fate fate = fates[static_cast<std::size_t>(rank)];
+                  const bool may_hang = fate == Fate::kHangs || fate == Fate::kStops;
                   ScriptedWorkers workers(runtime, seen, may_hang, seconds(60), failure);
                   std::string& end = ends[static_cast<std::size_t>(rank)];
                   try {
                     // Messages take their time, so that nodes act between each other's.
                     HookedStore far(store, [&](TimePoint) {
                       runtime.sleep_for(std::chrono::microseconds(runtime.random_u64() % 2'000));
+                      const TimePoint& until = stopped_until[static_cast<std::size_t>(rank)];
+                      while (runtime.now() < until) runtime.sleep_for(until - runtime.now());
                     });
                     Rounds rounds(far, runtime, options);
                     const JobEnd job = run_agent(rounds, workers, runtime);
@@ -143,15 +149,22 @@ std::string run_history(std::uint64_t seed, sim::StackPool& stacks, Ends& met) {
                     end = std::string("refused: ") + error.what();
                   }
                 });
-    fates[static_cast<std::size_t>(rank)] = std::max(0, draw(5) - 2);
+    fates[static_cast<std::size_t>(rank)] = static_cast<Fate>(std::max(0, draw(6) - 2));
     strikes.emplace_back(milliseconds(draw(90'000)), rank);
   }
   world.direct([&](Runtime& runtime) {
     std::ranges::sort(strikes);
     for (const auto& [at, rank] : strikes) {
       runtime.sleep_for(at - runtime.now());
-      if (fates[static_cast<std::size_t>(rank)] == 1) world.crash(rank);
-      if (fates[static_cast<std::size_t>(rank)] == 2) world.hang(rank);
+      const Fate fate = fates[static_cast<std::size_t>(rank)];
+      if (fate == Fate::kCrashes) world.crash(rank);
+      if (fate == Fate::kHangs) world.hang(rank);
+      if (fate == Fate::kStops) {
+        const auto patience = RoundsOptions().keep_alive_interval * 3;
+        const auto time =
+            milliseconds(runtime.random_u64() % 3 * patience.count() / 1'000'000 + 500);
+        stopped_until[static_cast<std::size_t>(rank)] = runtime.now() + time;
+      }
     }
   });
   world.run();
@@ -159,7 +172,8 @@ std::string run_history(std::uint64_t seed, sim::StackPool& stacks, Ends& met) {
   std::optional<std::string> job;
   for (int rank = 0; rank < nodes; ++rank) {
     const std::string& end = ends[static_cast<std::size_t>(rank)];
-    if (fates[static_cast<std::size_t>(rank)] != 0 ||
+    const Fate fate = fates[static_cast<std::size_t>(rank)];
+    if (fate == Fate::kCrashes || fate == Fate::kHangs ||
         end.find("is one too many") != std::string::npos)
       continue;
     if (end != "0 " && !end.starts_with("7 rank 0"))
