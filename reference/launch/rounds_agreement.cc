@@ -130,22 +130,28 @@ void Rounds::look_after_all() {
 
 Rounds::Survey Rounds::survey() {
   const auto store = prompt_store();
-  const auto ever = store->try_get(key("nodes"));
-  const int ids = ever ? std::stoi(*ever) : 0;
-  std::vector<std::string> keys = {key("outcome", number_), key("outcome", number_ - 1),
-                                   key("over", number_ - 1)};
-  for (int id = 1; id <= ids; ++id) {
-    keys.push_back(key("beat", id));
-    keys.push_back(key("gone", id));
-    keys.push_back(key("join", number_, id));
+  const auto count_of = [](const std::optional<std::string>& nodes) { return std::stoi(*nodes); };
+  int ids = 0;
+  std::vector<std::optional<std::string>> values;
+  // One more node may have come meanwhile, and be a member already.
+  for (int count = count_of(store->try_get(key("nodes"))); count != ids;
+       count = count_of(values[0])) {
+    ids = count;
+    std::vector<std::string> keys = {key("nodes"), key("outcome", number_),
+                                     key("outcome", number_ - 1), key("over", number_ - 1)};
+    for (int id = 1; id <= ids; ++id) {
+      keys.push_back(key("beat", id));
+      keys.push_back(key("gone", id));
+      keys.push_back(key("join", number_, id));
+    }
+    values = store->multi_get(keys);
   }
-  auto values = store->multi_get(keys);
   Survey survey;
-  survey.decided = values[0].has_value();
-  if (values[0]) survey.round = parse_outcome(*values[0]).round;
-  if (values[1]) survey.last = parse_outcome(*values[1]).round;
-  if (values[2]) survey.last_end = parse_round_end(*values[2]);
-  for (std::size_t at = 3; at < values.size(); at += 3) {
+  survey.decided = values[1].has_value();
+  if (values[1]) survey.round = parse_outcome(*values[1]).round;
+  if (values[2]) survey.last = parse_outcome(*values[2]).round;
+  if (values[3]) survey.last_end = parse_round_end(*values[3]);
+  for (std::size_t at = 4; at < values.size(); at += 3) {
     Survey::Seen node{std::move(values[at]), std::move(values[at + 1]), std::nullopt};
     if (values[at + 2]) node.joined = parse_node(*values[at + 2]);
     survey.nodes.push_back(std::move(node));
