@@ -12,6 +12,7 @@
 
 #include "backends/api/error.h"
 #include "backends/api/suggest.h"
+#include "cli/parse_number.h"
 
 namespace ddproof {
 namespace {
@@ -41,10 +42,8 @@ template <class Number>
 CLI::Validator in_range(Number low, Number high) {
   const std::string kind = std::is_integral_v<Number> ? "a whole number" : "a number";
   const auto check = [=](const std::string& text) -> std::string {
-    Number number{};
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, number);
-    if (error == std::errc() && stop == end && number >= low && number <= high) return "";
+    const auto number = parse_number<Number>(text);
+    if (number && *number >= low && *number <= high) return "";
     return "\"" + text + "\" is not allowed; allowed: " + kind + " from " + show(low) + " to " +
            show(high);
   };

@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <vector>
 
 #include "backends/api/error.h"
+#include "cli/parse_number.h"
 
 namespace ddproof {
 namespace {
@@ -38,13 +38,12 @@ std::vector<std::int64_t> parse_milestones(std::string_view text) {
   std::vector<std::int64_t> milestones;
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(','));
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size()) {
+    const auto value = parse_number<std::int64_t>(word);
+    if (!value) {
       throw ConfigError(fmt::format(
           "--lr-milestones: '{}' is no number; give updates with commas between, as 30,60", word));
     }
-    milestones.push_back(value);
+    milestones.push_back(*value);
     text.remove_prefix(std::min(word.size() + 1, text.size()));
   }
   return milestones;

@@ -2,13 +2,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "backends/api/error.h"
 #include "backends/api/suggest.h"
 #include "backends/local/os_processes.h"
 #include "cli/arguments.h"
+#include "cli/parse_number.h"
 #include "cli/run_nodes.h"
 #include "cli/subcommand.h"
 #include "reference/launch/environment.h"
@@ -120,12 +120,8 @@ int worker_count(const std::string& text, Runtime& runtime) {
   if (text == "cpu" || text == "auto") {
     return std::clamp(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), 1, kLocalWorldSizeMax);
   }
-  int count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error == std::errc() && end == text.data() + text.size() && count >= 1 &&
-      count <= kLocalWorldSizeMax) {
-    return count;
-  }
+  const auto count = parse_number<int>(text);
+  if (count && *count >= 1 && *count <= kLocalWorldSizeMax) return *count;
   throw ConfigError("--nproc-per-node: \"" + text + "\" is not allowed; allowed: auto, cpu, gpu " +
                     "or a whole number from 1 to " + std::to_string(kLocalWorldSizeMax));
 }
@@ -165,10 +161,9 @@ void take_endpoint(const std::string& endpoint, LaunchOptions& options) {
       require_host("--rdzv-endpoint", has_port ? endpoint.substr(0, colon) : endpoint);
   options.master_port = 29400;
   if (!has_port) return;
-  const char* end = endpoint.data() + endpoint.size();
-  const auto [stop, error] = std::from_chars(endpoint.data() + colon + 1, end, options.master_port);
-  if (error == std::errc() && stop == end && options.master_port >= 0 &&
-      options.master_port <= 65535) {
+  if (const auto port = parse_number<int>(endpoint.substr(colon + 1));
+      port && *port >= 0 && *port <= 65535) {
+    options.master_port = *port;
     return;
   }
   throw ConfigError("--rdzv-endpoint: \"" + endpoint +

@@ -3,25 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <vector>
 
 #include "backends/api/error.h"
 #include "backends/api/suggest.h"
+#include "cli/parse_number.h"
 
 namespace ddproof {
 namespace {
-
-template <class Number>
-std::optional<Number> parse_number(const std::string& text) {
-  Number number{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return number;
-}
 
 void take_count(const std::string& text, RoundsOptions& nodes) {
   const auto colon = text.find(':');
