@@ -9,8 +9,7 @@ const char* advice(CommErrorKind kind) {
     case CommErrorKind::kTimeout: return "look at what they do instead, or raise the timeout";
     case CommErrorKind::kMismatch:
       return "make all ranks call the same, in the same order; where they do, a message was "
-             "damaged "
-             "on its way";
+             "damaged on its way";
     case CommErrorKind::kAborted: return "make a new group";
     default: return "restart the job from its last checkpoint";
   }

@@ -8,10 +8,10 @@
 namespace ddproof {
 namespace {
 
-void write(std::ostream& out, const Whereabout& at) {
-  out << at.prefix << ' ' << at.compares << ' ' << at.world_ranks.size();
-  for (const int rank : at.world_ranks) out << ' ' << rank;
-  out << ' ' << at.call.size() << ' ' << at.call << '\n';
+void write(std::ostream& out, const StoreGroup& group, bool compares, const std::string& call) {
+  out << group.prefix << ' ' << compares << ' ' << group.world_ranks.size();
+  for (const int rank : group.world_ranks) out << ' ' << rank;
+  out << ' ' << call.size() << ' ' << call << '\n';
 }
 
 bool read(std::istream& in, Whereabout& at) {
@@ -29,20 +29,20 @@ bool read(std::istream& in, Whereabout& at) {
 
 void Whereabouts::enter(const StoreGroup& group, const Call& call) {
   const bool compares = call.on_behalf_of != nullptr && !is_point_to_point(call.op);
-  Whereabout at{group.prefix, group.world_ranks, compares, call.describe()};
+  Stay stay{&group, compares, call.describe()};
   const MonitorLock lock(*monitor_);
-  calls_.insert_or_assign(group.prefix, std::move(at));
+  stays_.insert_or_assign(group.prefix, std::move(stay));
 }
 
 void Whereabouts::leave(const StoreGroup& group) {
   const MonitorLock lock(*monitor_);
-  calls_.erase(group.prefix);
+  stays_.erase(group.prefix);
 }
 
 std::string Whereabouts::told() const {
   std::ostringstream out;
   const MonitorLock lock(*monitor_);
-  for (const auto& [prefix, at] : calls_) write(out, at);
+  for (const auto& [prefix, stay] : stays_) write(out, *stay.group, stay.compares, stay.call);
   return out.str();
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/api/call.h"
@@ -27,7 +28,8 @@ class Whereabouts {
  public:
   explicit Whereabouts(Runtime& runtime) : monitor_(runtime.make_monitor()) {}
 
-  // From now on, until it leaves, the rank is in this call of the group: one at a time.
+  // From now on, until it leaves, the rank is in this call of the group: one at a time. `group`
+  // must stay where it is meanwhile.
   void enter(const StoreGroup& group, const Call& call);
   void leave(const StoreGroup& group);
 
@@ -35,8 +37,14 @@ class Whereabouts {
   std::string told() const;
 
  private:
-  std::unique_ptr<Monitor> monitor_;         // guards calls_
-  std::map<std::string, Whereabout> calls_;  // by their group's prefix
+  struct Stay {
+    const StoreGroup* group = nullptr;
+    bool compares = false;
+    std::string call;
+  };
+
+  std::unique_ptr<Monitor> monitor_;        // guards stays_
+  std::map<std::string_view, Stay> stays_;  // by the prefix of their group
 };
 
 std::vector<Whereabout> read_whereabouts(const std::string& told);
