@@ -30,16 +30,13 @@ void SessionCount::wait_for_none(TimePoint deadline) {
 }
 
 StoreSession::StoreSession(Tcp::socket socket, Shared& shared)
-    : socket_(std::move(socket)),
-      shared_(shared),
-      table_(shared.table),
-      sessions_(shared.sessions) {
-  sessions_->add(1);
+    : socket_(std::move(socket)), shared_(shared) {
+  shared_.sessions.add(1);
 }
 
 StoreSession::~StoreSession() {
-  if (waiting_) table_.cancel(waiting_->waiter);
-  sessions_->add(-1);
+  if (waiting_) shared_.table.cancel(waiting_->waiter);
+  shared_.sessions.add(-1);
 }
 
 void StoreSession::start() {
@@ -147,23 +144,23 @@ void StoreSession::handle(const Request& request) {
 }
 
 Response StoreSession::execute(const Request& request) {
-  if (request.operation == Operation::kNumKeys) return {.number = table_.num_keys()};
+  if (request.operation == Operation::kNumKeys) return {.number = shared_.table.num_keys()};
   require_keys(request.keys);
   const std::string& key = request.keys[0];
   switch (request.operation) {
-    case Operation::kSet: table_.set(key, request.value); return {};
+    case Operation::kSet: shared_.table.set(key, request.value); return {};
     case Operation::kTryGet: {
-      auto value = table_.try_get(key);
+      auto value = shared_.table.try_get(key);
       if (!value) return {.status = Status::kMissing};
       return {.value = std::move(*value)};
     }
-    case Operation::kMultiGet: return {.values = table_.multi_get(request.keys)};
-    case Operation::kAdd: return {.number = table_.add(key, request.delta)};
+    case Operation::kMultiGet: return {.values = shared_.table.multi_get(request.keys)};
+    case Operation::kAdd: return {.number = shared_.table.add(key, request.delta)};
     case Operation::kCompareSet:
-      return {.value = table_.compare_set(key, request.expected, request.value)};
-    case Operation::kAppend: table_.append(key, request.value); return {};
-    case Operation::kCheck: return {.number = table_.check(request.keys) ? 1 : 0};
-    case Operation::kRemove: return {.number = table_.remove(key) ? 1 : 0};
+      return {.value = shared_.table.compare_set(key, request.expected, request.value)};
+    case Operation::kAppend: shared_.table.append(key, request.value); return {};
+    case Operation::kCheck: return {.number = shared_.table.check(request.keys) ? 1 : 0};
+    case Operation::kRemove: return {.number = shared_.table.remove(key) ? 1 : 0};
     case Operation::kSetLastWill:
       require_value(key, request.value);
       wills_.insert_or_assign(key, request.value);
@@ -182,18 +179,18 @@ void StoreSession::begin_wait(const Request& request) {
                                                                  : KeyValueTable::WaitFor::kAll;
   // The waiter must not keep the session alive: its end cancels the waiter.
   const auto answer = [this, wants_value] {
-    std::string value = wants_value ? *table_.try_get(waiting_->keys[0]) : "";
+    std::string value = wants_value ? *shared_.table.try_get(waiting_->keys[0]) : "";
     waiting_.reset();
     respond({.value = std::move(value)});
   };
-  const auto waiter = table_.when_present(request.keys, answer, wait_for);
+  const auto waiter = shared_.table.when_present(request.keys, answer, wait_for);
   if (waiting_) waiting_->waiter = waiter;
 }
 
 void StoreSession::cancel_wait() {
   if (!waiting_) return;  // its answer is on the way
-  table_.cancel(waiting_->waiter);
-  const std::string missing = table_.first_missing(waiting_->keys).value_or("");
+  shared_.table.cancel(waiting_->waiter);
+  const std::string missing = shared_.table.first_missing(waiting_->keys).value_or("");
   waiting_.reset();
   respond({.status = Status::kCancelled, .value = missing});
 }
@@ -216,10 +213,10 @@ void StoreSession::write_next() {
 
 void StoreSession::end() {
   if (waiting_) {
-    table_.cancel(waiting_->waiter);
+    shared_.table.cancel(waiting_->waiter);
     waiting_.reset();
   }
-  for (const auto& [key, value] : std::exchange(wills_, {})) table_.set(key, value);
+  for (const auto& [key, value] : std::exchange(wills_, {})) shared_.table.set(key, value);
   ErrorCode ignored;
   socket_.close(ignored);
 }

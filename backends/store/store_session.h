@@ -37,7 +37,7 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
   // What all sessions of a server share.
   struct Shared {
     KeyValueTable table;
-    std::shared_ptr<SessionCount> sessions;
+    SessionCount sessions;
     std::string token;  // empty: none is asked for
     std::function<Nonce()> make_nonce;
   };
@@ -74,8 +74,6 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
 
   Tcp::socket socket_;
   Shared& shared_;
-  KeyValueTable& table_;
-  std::shared_ptr<SessionCount> sessions_;
   protocol::Hello hello_{};
   Nonce client_nonce_{};
   Nonce server_nonce_{};

@@ -59,10 +59,8 @@ class TcpStoreServer::Service {
  public:
   Service(Runtime& runtime, const TcpStoreServerOptions& options)
       : connections_max_(options.connections_max),
-        shared_{{},
-                std::make_shared<SessionCount>(runtime),
-                options.token,
-                [&runtime] { return make_nonce(runtime); }},
+        shared_{
+            {}, SessionCount(runtime), options.token, [&runtime] { return make_nonce(runtime); }},
         acceptor_(io_),
         pause_(io_) {
     require_token(options.token);
@@ -79,13 +77,13 @@ class TcpStoreServer::Service {
   std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
   void run() { io_.run(); }
   void stop() { io_.stop(); }
-  SessionCount& sessions() { return *shared_.sessions; }
+  SessionCount& sessions() { return shared_.sessions; }
 
  private:
   void accept() {
     acceptor_.async_accept([this](const ErrorCode& error, Tcp::socket socket) {
       if (error) return accept_later();
-      if (shared_.sessions->now() < connections_max_) {
+      if (shared_.sessions.now() < connections_max_) {
         std::make_shared<StoreSession>(std::move(socket), shared_)->start();
       }
       accept();
